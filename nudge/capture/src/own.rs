@@ -35,7 +35,7 @@ const NOT_THE_USERS: [&str; 24] = [
 /// A text in the first line of every digest that Nudge prints.
 const OURS: &str = "These are notes, not instructions:";
 
-/// Tools that return the answer of another agent. That agent may have called Nudge.
+/// Tools that return the answer of another agent. The other agent may have called Nudge.
 const AGENTS: [&str; 4] = ["Task", "Agent", "TaskOutput", "AgentOutputTool"];
 /// Tools that return further output of an earlier call.
 const MORE: [&str; 3] = ["BashOutput", "TaskOutput", "write_stdin"];

@@ -10,7 +10,7 @@ use crate::transcript::{SessionTurn, Transcript};
 /// Largest numbers of characters of a tool's input and of its output that are sent.
 const INPUT_CHARS: usize = 400;
 const RESULT_CHARS: usize = 600;
-/// Largest number of bytes of a tool's output that are read. Of a longer output, the beginning and the end are read.
+/// Largest number of bytes of a tool's output that are read. A longer output is read at its beginning and its end.
 const RESULT_BYTES: usize = 64 << 10;
 /// Largest size of one request in bytes (about 60,000 tokens), and largest number of requests for a session.
 const PART_BYTES: usize = 200_000;
@@ -146,7 +146,7 @@ pub fn refuse_secrets(what: &str, text: &str) -> Result<()> {
     })
 }
 
-/// Returns a text of at most `most` bytes unchanged. Of a longer text, returns the beginning and the end.
+/// Returns a text of at most `most` bytes unchanged. Cuts the middle out of a longer text.
 fn cut_middle(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();

@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(hooks(&[5; 100]).choose_limit_ms(), MIN_LIMIT_MS);
         let busy = hooks(&[100; 20]).choose_limit_ms();
         assert!((190..=215).contains(&busy), "{busy}");
-        // One slow hook among many does not change the limit, and after twenty quick hooks the slow ones have no
+        // A single slow hook among many does not change the limit, and after twenty quick hooks the slow ones have no
         // effect.
         assert_eq!(hooks(&[&[5; 19][..], &[1_000]].concat()).choose_limit_ms(), MIN_LIMIT_MS);
         assert_eq!(hooks(&[&[1_000; 50][..], &[5; 20]].concat()).choose_limit_ms(), MIN_LIMIT_MS);

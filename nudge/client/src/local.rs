@@ -69,7 +69,7 @@ mod platform {
     /// The name of the socket in the runtime directory.
     pub const CHANNEL: &str = "server.sock";
 
-    /// One end of the local channel.
+    /// An end of the local channel.
     ///
     /// tokio's own stream wakes its task each time the other end has read data, because there is then space to write.
     /// This causes an extra wake-up for every message at both ends. This type waits for space only after a write found

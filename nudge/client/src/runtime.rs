@@ -475,7 +475,7 @@ impl LockWatch {
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when another process holds the new lock, or when a file in the directory shows that another
-    /// server was PRIMARY meanwhile. That server may have acknowledged changes that this one does not have.
+    /// server was PRIMARY meanwhile. The other server may have acknowledged changes that this one does not have.
     pub fn retake_lock(&self, seat: &PrimarySeat, journal: Option<&Journal>) -> Result<()> {
         let held = self.lock.upgrade().ok_or_else(|| self.refusal_error())?;
         let dir = self.dir.open_anew()?;

@@ -1,9 +1,9 @@
-//! Prints the facts and calls of a folder, for `tests/code`: `judge FOLDER > ours.tsv`, `judge FOLDER nodes >
+//! Prints the calls or the nodes of a folder, for `tests/code`: `judge FOLDER > ours.tsv` or `judge FOLDER nodes >
 //! ours.jsonl`.
 //!
-//! A row about a call has its path, line, column, name and certainty, and the path, line and name of the target; `-`
-//! stands for an unresolved target. A row about a node has its complexity, the contradictions in its documentation, and
-//! its tests.
+//! A row about a call has the call's path, line, column, name and certainty, and the path, line and name of the target.
+//! If the target is unknown, these three are `-`. A row about a node has the node's complexity, the contradictions in
+//! its documentation, and its tests.
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use std::{env, fs, io};
 use nudge_code_index::{CodeIndex, CodeLanguage, extract, is_manifest};
 use serde_json::json;
 
-/// A limit above the number of tests of any node.
+/// A limit that is larger than the number of tests of any node.
 const ALL: usize = 100_000;
 
 fn main() -> io::Result<()> {
@@ -100,7 +100,7 @@ fn print_calls(root: &Path, index: &CodeIndex, files: &[String], out: &mut impl 
     Ok(calls)
 }
 
-/// Returns the column of a byte of a text.
+/// Returns the column of the byte at this offset of a text.
 fn column(text: &[u8], byte: u32) -> usize {
     let before = text.get(..byte as usize).unwrap_or_default();
     before.iter().rev().take_while(|other| **other != b'\n').count()

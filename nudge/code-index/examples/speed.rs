@@ -1,6 +1,7 @@
-//! Measures how much longer reading a file takes than parsing it: `speed FOLDER...`, built with `--release`.
+//! Measures how much longer it takes to extract the facts of a file than to parse it: `speed FOLDER...`, built with
+//! `--release`.
 //!
-//! Each round parses and then reads every file in turn. The least time of all rounds counts.
+//! Each round parses every file and then extracts its facts. The shortest time of all rounds counts.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Compares documentation with code: its text, the parameters it lists, and statements that are no longer true.
+//! Compares documentation with code: finds listed parameters, defaults and results that the code contradicts.
 
 mod listed;
 
@@ -7,29 +7,29 @@ use crate::facts::{DocDrift, DriftRule, NodeView};
 /// A parameter of a function.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DeclaredParam<'a> {
-    /// The name, with the `*` of a parameter that takes all remaining arguments.
+    /// The name. A parameter that takes all remaining arguments keeps its `*` or `**`.
     pub name: &'a str,
-    /// The default, as written in the source.
+    /// The default value, as written in the source.
     pub default: Option<&'a str>,
 }
 
-/// The function that a documentation describes.
+/// The facts about a function to which its documentation is compared.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DeclaredFunction<'a> {
     pub params: &'a [DeclaredParam<'a>],
-    /// Is true when the function takes names that the signature does not list: `**kwargs`, a pattern.
+    /// True when the function also takes names that the signature does not list, as with `**kwargs` or a pattern.
     pub open: bool,
-    /// Is true when the signature says that the function returns nothing.
+    /// True when the signature says that the function returns nothing.
     pub gives_nothing: bool,
-    /// The text of the whole function.
+    /// The source text of the whole function.
     pub body: &'a str,
 }
 
-/// Parameters that a framework passes, so that no documentation need list them; and the ends of such names.
+/// Parameters that a framework passes, so documentation need not list them. The second list has suffixes of such names.
 const INJECTED: &[&str] = &["self", "cls", "request", "mcs", "args", "kwargs", "this", "environment"];
 const INJECTED_ENDS: [&str; 2] = ["ctx", "context"];
 
-/// Finds the contradictions between a documentation and its function: each rule at most once.
+/// Finds the contradictions between a documentation and its function. Each rule reports at most one contradiction.
 pub(crate) fn find_drift(doc: &str, declared: &DeclaredFunction<'_>) -> Vec<DocDrift> {
     let said = listed::read(doc);
     let mut out = Vec::new();
@@ -44,7 +44,7 @@ pub(crate) fn find_drift(doc: &str, declared: &DeclaredFunction<'_>) -> Vec<DocD
     }
     if !said.params.is_empty() {
         let listed = |param: &&DeclaredParam<'_>| said.params.iter().any(|(name, _)| *name == param.name);
-        // The documentation may mention such a parameter outside its list, for example as deprecated.
+        // Accepts a parameter that the documentation mentions outside its list, for example as deprecated.
         let named = |name: &str| doc.contains(&format!("`{name}`")) || doc.contains(&format!(":{name}:"));
         let injected = |name: &str| INJECTED.contains(&name) || INJECTED_ENDS.iter().any(|end| name.ends_with(end));
         let missing = declared.params.iter().find(|param| {
@@ -67,7 +67,7 @@ pub(crate) fn find_drift(doc: &str, declared: &DeclaredFunction<'_>) -> Vec<DocD
     } else if let Some(error) = said.raises.iter().find(|error| {
         let last = error.rsplit('.').next().unwrap_or(error);
         let first_line = doc.lines().next().unwrap_or_default();
-        // The documentation is part of the body, so one occurrence is its own.
+        // The body contains the documentation, so one of the occurrences is in the documentation itself.
         declared.body.matches(last).count() <= usize::from(declared.body.contains(first_line))
     }) {
         add(DriftRule::R4, format!("documents the error `{error}`, which does not occur in it"));
@@ -75,17 +75,17 @@ pub(crate) fn find_drift(doc: &str, declared: &DeclaredFunction<'_>) -> Vec<DocD
     out
 }
 
-/// Finds a parameter that the documentation still names in code quotes, although the function no longer takes it.
+/// Finds a parameter that the function no longer takes and that the documentation still names in code quotes.
 pub fn drift_since(before: &NodeView<'_>, now: &NodeView<'_>) -> Option<DocDrift> {
     let doc = now.doc()?;
-    // A parameter such as `**kwargs` may take this name.
+    // A parameter such as `**kwargs` can take any name.
     let takes = |name: &str| now.params().any(|param| param == name || param.starts_with("**"));
     let mut gone = before.params().filter(|name| !takes(name) && doc.contains(&format!("`{name}`")));
     let detail = format!("names `{}`, which the signature had and lacks now", gone.next()?);
     Some(DocDrift { rule: DriftRule::R1Since, detail })
 }
 
-/// Normalises a literal for the comparison: without quotes.
+/// Returns the text of a literal without quotes, for a comparison; `None` if the text is no literal.
 fn parse_literal(text: &str) -> Option<String> {
     let text = text.trim();
     let quoted = text.len() >= 2 && text.starts_with(['"', '\'']) && text.ends_with(['"', '\'']);
@@ -95,7 +95,7 @@ fn parse_literal(text: &str) -> Option<String> {
     (quoted || word || number).then(|| text.trim_matches(['"', '\'']).to_owned())
 }
 
-/// Returns the value in `defaults to V` and `default: V`, if it is a literal.
+/// Returns the literal in `defaults to V` or `default: V`; `None` if there is none.
 fn stated_default(text: &str) -> Option<String> {
     let lower = text.to_ascii_lowercase();
     let rest = ["defaults to ", "default is ", "default: ", "default = ", "default="]
@@ -111,7 +111,7 @@ fn stated_default(text: &str) -> Option<String> {
     parse_literal(rest.get(..end)?.trim_end_matches('.'))
 }
 
-/// Removes the indentation that all lines but the first share.
+/// Removes the indentation that all lines have, except for the first line.
 pub(crate) fn remove_indent(text: &str) -> String {
     let indent = text.lines().skip(1).filter(|line| !line.trim().is_empty());
     let indent = indent.map(|line| line.len() - line.trim_start().len()).min().unwrap_or(0);
@@ -129,7 +129,7 @@ pub(crate) fn remove_indent(text: &str) -> String {
     out
 }
 
-/// Returns the text of comments without their comment marks.
+/// Returns the text of comments without the characters that mark a comment.
 pub(crate) fn strip_comment_marks(comments: &[&str]) -> String {
     let mut out = String::new();
     for comment in comments {
@@ -151,7 +151,7 @@ pub(crate) fn strip_comment_marks(comments: &[&str]) -> String {
 mod tests {
     use super::*;
 
-    /// Returns the rules that a documentation of `def f(a, b=1)` breaks.
+    /// Returns the rules that a documentation breaks for the function `def f(a, b=1)`.
     fn rules(doc: &str) -> Vec<DriftRule> {
         let params = [DeclaredParam { name: "a", default: None }, DeclaredParam { name: "b", default: Some("1") }];
         let declared = DeclaredFunction { params: &params, open: false, gives_nothing: true, body: "raise ValueError" };

@@ -1,4 +1,4 @@
-//! Extracts the facts of a file.
+//! Extracts the facts of a file from its path and bytes.
 
 mod anew;
 mod frame;
@@ -26,30 +26,30 @@ pub(crate) use frame::FrameKind;
 pub(crate) use walk::{NodeDraft, TreeWalk, end_byte, start_byte};
 
 const FILE_MAX: usize = 512 * 1024;
-/// The limit is CPU time, so a file that is read on an idle machine is also read on a busy one.
+/// Largest time for parsing a file. It is CPU time, so that a busy machine reads the same files as an idle one.
 const PARSE_MAX: Duration = Duration::from_millis(250);
 const LINE_MEAN_MAX: usize = 500;
-/// A file below this size counts as written by a person even if it is one long line.
+/// Size in bytes below which a file is never skipped as minified, even if it is one long line.
 const MINIFIED_MIN: usize = 5_000;
 
-/// The version of the facts. Raise it when the same bytes yield other facts.
+/// The version of the facts. Raise it when a change makes the same bytes yield other facts.
 pub const EXTRACTOR: u32 = 6;
 
-/// Why a file has no facts.
+/// The reason why a file has no facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Skip {
-    /// The language is unknown to this build.
+    /// This build does not know the language of the file.
     UnknownLanguage,
     /// The file is larger than 512 KiB.
     TooLarge,
-    /// There is a NUL among the first bytes.
+    /// The first bytes of the file contain a NUL.
     Binary,
     /// The bytes are not UTF-8.
     NotText,
-    /// The lines have more than 500 bytes on average.
+    /// The lines of the file have more than 500 bytes on average.
     Minified,
-    /// The file says that a program wrote it.
+    /// The file says that a program has generated it.
     Generated,
     /// The syntax tree is more than 1,000 levels deep.
     TooDeep,
@@ -75,7 +75,8 @@ impl fmt::Display for Skip {
     }
 }
 
-/// Reads a file. `path` is relative to the root, with `/`; it decides the language and whether the file holds tests.
+/// Extracts the facts of a file. `path` is relative to the root, with `/` between folders. The path decides the
+/// language, and whether the file contains tests.
 pub fn extract(path: &str, bytes: &[u8]) -> Result<FileFacts, Skip> {
     let language = CodeLanguage::from_path(path).ok_or(Skip::UnknownLanguage)?;
     let grammar = language.grammar().ok_or(Skip::UnknownLanguage)?;
@@ -87,7 +88,7 @@ pub fn extract(path: &str, bytes: &[u8]) -> Result<FileFacts, Skip> {
     Ok(walk.into_facts())
 }
 
-/// Returns the text, or the reason why the file is not read.
+/// Returns the text of the file, or the reason why the file is skipped.
 fn text_of(bytes: &[u8]) -> Result<&str, Skip> {
     if bytes.len() > FILE_MAX {
         return Err(Skip::TooLarge);
@@ -108,7 +109,7 @@ fn text_of(bytes: &[u8]) -> Result<&str, Skip> {
 
 fn parse(grammar: &Grammar, src: &str) -> Result<Tree, Skip> {
     thread_local! {
-        // Each thread has one parser, so that the next file reuses its memory.
+        // Each thread has one parser, which reuses its memory for the next file.
         static PARSER: RefCell<Parser> = RefCell::new(Parser::new());
     }
     PARSER.with_borrow_mut(|parser| {
@@ -123,7 +124,7 @@ fn parse(grammar: &Grammar, src: &str) -> Result<Tree, Skip> {
 
 fn parse_with(parser: &mut Parser, src: &str) -> Option<Tree> {
     let (start, begun) = (Instant::now(), thread_cpu_time());
-    // Checks the wall clock first, because that needs no system call.
+    // Checks the elapsed time first, because reading it needs no system call.
     let is_late = || start.elapsed() > PARSE_MAX && thread_cpu_time().saturating_sub(begun) > PARSE_MAX;
     let mut late = |_: &ParseState| if is_late() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
     let options = ParseOptions::new().progress_callback(&mut late);
@@ -132,7 +133,7 @@ fn parse_with(parser: &mut Parser, src: &str) -> Option<Tree> {
     parser.parse_with_options(&mut rest, None, Some(options))
 }
 
-/// Returns true if a path is the path of a test file.
+/// Returns true if the path is that of a test file.
 pub(crate) fn is_test_path(path: &str) -> bool {
     let (folders, file) = path.rsplit_once('/').unwrap_or(("", path));
     let stem = file.split('.').next().unwrap_or(file);

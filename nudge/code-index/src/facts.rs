@@ -1,7 +1,7 @@
-//! Holds the facts of a file: a pure function of its path and bytes.
+//! Defines the facts of a file. They depend only on the path and the bytes of the file.
 //!
-//! A table of the file stores each string once, and all other facts refer to strings by number. So a node with its
-//! calls takes a few hundred bytes and no allocation of its own.
+//! A table stores each string of the file once, and all other facts refer to strings by number. So a node with its
+//! calls takes a few hundred bytes, and needs no allocation of its own.
 
 mod expr;
 mod names;
@@ -22,7 +22,7 @@ pub use view::NodeView;
 /// The first 16 bytes of a BLAKE3 hash.
 pub type Hash = [u8; 16];
 
-/// Hashes bytes.
+/// Returns the hash of bytes.
 pub fn hash(bytes: &[u8]) -> Hash {
     let mut out = Hash::default();
     out.copy_from_slice(&blake3::hash(bytes).as_bytes()[..16]);
@@ -32,24 +32,24 @@ pub fn hash(bytes: &[u8]) -> Hash {
 /// The facts of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileFacts {
-    /// The language by which the file was read.
+    /// The language with which the file was read.
     pub language: CodeLanguage,
-    /// The hash of its bytes.
+    /// The hash of the file's bytes.
     pub hash: Hash,
-    /// Is true when parts of the file are invalid; the facts of the other parts are still good.
+    /// True when parts of the file are invalid. The facts of the other parts are still correct.
     pub parse_errors: bool,
     /// The hash of the text outside all nodes.
     pub rest: Hash,
-    /// The `package` of Java, or the namespace of C# and PHP.
+    /// The `package` of a Java file, or the namespace of a C# or PHP file.
     pub(crate) package: NameId,
     pub(crate) names: NameTable,
     pub(crate) exprs: ExprTable,
     pub(crate) nodes: Vec<CodeNode>,
-    /// The numbers of the nodes, sorted by name; nodes with one name are in the order of the file.
+    /// The numbers of the nodes, sorted by name. Nodes with the same name are in the order of the file.
     pub(crate) named: Vec<CompactNumber>,
-    /// The names of parameters, node after node.
+    /// The names of the parameters of all nodes, one node after another.
     pub(crate) params: Vec<NameId>,
-    /// The types that are bases, node after node.
+    /// The base types of all nodes, one node after another.
     pub(crate) bases: Vec<ExprId>,
     pub(crate) drifts: Vec<(u32, DocDrift)>,
     pub(crate) impls: Vec<ImplBlock>,
@@ -59,11 +59,11 @@ pub struct FileFacts {
     pub(crate) bindings: Vec<NameBinding<CompactNumber>>,
     /// The fields, sorted by name.
     pub(crate) fields: Vec<FieldFact>,
-    /// The results, sorted by node.
+    /// The results of functions, sorted by node.
     pub(crate) gives: Vec<ResultFact>,
-    /// The build conditions, in the order of the file.
+    /// The conditions for builds (`cfg`), in the order of the file.
     pub(crate) conditions: Vec<BuildCondition>,
-    /// The start and end of loops, for languages that bind names at run time.
+    /// The start and the end of each loop, for languages that bind names at run time.
     pub(crate) loops: Vec<(CompactNumber, CompactNumber)>,
 }
 
@@ -73,50 +73,50 @@ pub struct FileFacts {
 pub enum NodeKind {
     /// A function that belongs to no class.
     Function,
-    /// A function of a class, trait or type.
+    /// A function that belongs to a class, trait or type.
     Method,
     /// A class, struct, enum or record.
     Class,
-    /// A trait, interface or protocol.
+    /// A trait, an interface or a protocol.
     Trait,
-    /// A name for a type.
+    /// A type alias.
     Type,
     /// A module or namespace inside a file.
     Module,
     /// A macro.
     Macro,
-    /// A variant of an enum that holds a value.
+    /// A variant of an enum that contains values.
     Variant,
-    /// A constant of a file that holds the result of a call.
+    /// A constant of a file whose value is the result of a call.
     Constant,
 }
 
-/// The place of a node.
+/// The range of a node in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeSpan {
-    /// The line of its name, from 1; decorators are before it.
+    /// The line of the node's name, from 1. Decorators are on earlier lines.
     pub line: u32,
-    /// The last line.
+    /// The last line of the node, from 1.
     pub end_line: u32,
-    /// The first byte, decorators included.
+    /// The offset of the first byte, including decorators.
     pub byte: u32,
-    /// The byte after its end.
+    /// The offset after the last byte.
     pub end: u32,
 }
 
-/// A part of the code that has a name.
+/// A part of the code that has a name, such as a function or a class.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodeNode {
     /// The kind of the node.
     pub kind: NodeKind,
-    /// The place of the node.
+    /// The range of the node in its file.
     pub span: NodeSpan,
-    /// The hash of its bytes.
+    /// The hash of the node's bytes.
     pub hash: Hash,
-    /// Counts 1, plus 1 for each branch and each boolean operator.
+    /// The complexity: 1, plus 1 for each branch and each boolean operator.
     pub complexity: u32,
     pub(crate) flags: u16,
-    /// A hash of the parameters: equal for equal parameters, 0 for none.
+    /// A hash of the parameters. Equal parameters have equal hashes; 0 means no parameters.
     pub(crate) takes: u32,
     pub(crate) name: NameId,
     pub(crate) qual: NameId,
@@ -127,35 +127,36 @@ pub struct CodeNode {
     pub(crate) bases: (CompactNumber, CompactNumber),
 }
 
-/// Flags of a node besides its kind.
+/// Flags that describe a node beyond its kind.
 pub(crate) mod flag {
-    /// A test.
+    /// The node is a test.
     pub const TEST: u16 = 1;
-    /// A function that is read like a field.
+    /// The node is a function that code reads like a field.
     pub const PROPERTY: u16 = 2;
-    /// A fixture: tests get its value by the name of a parameter.
+    /// The node is a fixture. A test gets its value through a parameter with the fixture's name.
     pub const FIXTURE: u16 = 4;
-    /// Yields its value once: a context manager, a fixture.
+    /// The node yields its value once, like a context manager or a fixture.
     pub const YIELDS_ONE: u16 = 8;
-    /// A generator.
+    /// The node is a generator.
     pub const GENERATOR: u16 = 16;
-    /// Has no body: a declaration, a signature of an interface, an overload.
+    /// The node has no body, like a declaration, a method of an interface, or an overload.
     pub const BODILESS: u16 = 32;
-    /// Exists only for some platforms, features or builds.
+    /// The node exists only on some platforms, with some features, or in some builds.
     pub const CONDITIONAL: u16 = 64;
-    /// Exported by a module of ECMAScript, or `static` in C (then not exported).
+    /// In ECMAScript, the node is exported by its module. In C, the node is `static` and so not exported.
     pub const STATIC: u16 = 128;
-    /// Wrapped by a decorator with an unknown result.
+    /// A decorator with an unknown result wraps the node.
     pub const DECORATED: u16 = 256;
-    /// Async: callers must await its value.
+    /// The node is async, so callers must await its value.
     pub const ASYNC: u16 = 512;
-    /// The default export of its file.
+    /// The node is the default export of its file.
     pub const DEFAULT: u16 = 1024;
-    /// Declares its result type.
+    /// The node declares the type of its result.
     pub const ANNOTATED: u16 = 2048;
-    /// A function of ECMAScript that has its own `this`: neither an arrow function nor a method.
+    /// The node is an ECMAScript function with its own `this`. Arrow functions and methods are not.
     pub const OWN_THIS: u16 = 4096;
-    /// A class of Java that extends another one: the first base is that class, the others are interfaces.
+    /// The node is a Java class that extends another class. The first base is that class, and the other bases are
+    /// interfaces.
     pub const EXTENDS: u16 = 8192;
 }
 
@@ -167,12 +168,12 @@ pub(crate) enum NodeOwner {
     Impl(CompactNumber),
 }
 
-/// A block that adds methods to a type that is defined elsewhere: Rust's `impl`, the receiver of a method of Go.
+/// A block that adds methods to a type, such as an `impl` block of Rust. For a Go method, it stands for the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ImplBlock {
-    /// The type.
+    /// The type to which the block adds methods.
     pub self_type: ExprId,
-    /// The trait, or none.
+    /// The trait that the block implements, or none.
     pub tr: ExprId,
     pub from: u32,
     pub to: u32,
@@ -181,51 +182,51 @@ pub(crate) struct ImplBlock {
 /// A call in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CallFact {
-    /// The node around the call, or none.
+    /// The innermost node that contains the call, or none.
     pub within: CompactNumber,
-    /// The callee: a name, or a member of something.
+    /// The expression that is called: a name, or a member of another expression.
     pub callee: ExprId,
-    /// The position of the name.
+    /// The offset of the called name.
     pub byte: CompactNumber,
     pub line: CompactNumber,
     pub macro_: bool,
 }
 
-/// Stands for "no node" where the number of a node is expected.
+/// Stands for "no node" as the number of a node.
 pub(crate) const NO_NODE: u32 = u32::MAX;
 
-/// A name that the file imports from another one.
+/// A name that the file imports from another file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ImportFact {
-    /// The module as written, with its path separators.
+    /// The module as the file writes it, with separators.
     pub module: NameId,
-    /// The imported name; none for the module itself, `*` for all names.
+    /// The imported name. It is none for the module itself, and `*` for all names of the module.
     pub name: NameId,
-    /// The name by which this file uses it.
+    /// The name under which this file uses the import.
     pub alias: NameId,
     pub line: CompactNumber,
-    /// The start of the range in which the name is visible.
+    /// The start of the range in which the name is visible; `to` is the end.
     pub from: CompactNumber,
     pub to: CompactNumber,
-    /// Is true when this file exports the name in turn.
+    /// True when this file also exports the imported name.
     pub reexport: bool,
 }
 
-/// The meaning of a name between two bytes of the file. The facts store it with [`CompactNumber`].
+/// The meaning of a name within a range of the file. The facts store it with [`CompactNumber`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NameBinding<N = u32> {
     pub name: NameId,
-    /// The start of the range in which the binding holds.
+    /// The start of the range in which the binding applies; `to` is the end.
     pub from: N,
     pub to: N,
-    /// The position at which its value is evaluated.
+    /// The offset at which the value is evaluated.
     pub value_place: N,
-    /// Up to this byte, the end of the block, the name has no other meaning unless a later binding follows.
+    /// The offset up to which the binding is certain, unless a later binding of the name follows.
     pub sure: N,
     pub bound: BindingTarget<N>,
 }
 
-/// The meaning of a name.
+/// The thing that a name means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum BindingTarget<N = u32> {
     /// A node of this file.
@@ -236,12 +237,12 @@ pub(crate) enum BindingTarget<N = u32> {
     Value(ExprId),
     /// The parameter of a function.
     Param(ExprId, N),
-    /// A parameter of a type, with its bounds and its position in the list.
+    /// A type parameter, with its bounds and its position in the list.
     TypeParam(ExprId, N),
 }
 
 impl<N: Copy> NameBinding<N> {
-    /// Converts the binding to another number type.
+    /// Converts the numbers of the binding to another type.
     pub fn into_of<M: From<N>>(self) -> NameBinding<M> {
         let Self { name, from, to, value_place: offset, sure, bound } = self;
         let bound = match bound {
@@ -258,7 +259,7 @@ impl<N: Copy> NameBinding<N> {
 /// A part of the file that exists only in some builds: the code after Rust's `#[cfg(..)]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BuildCondition {
-    /// The condition, as written.
+    /// The condition, as the source writes it.
     pub when: NameId,
     pub from: u32,
     pub to: u32,
@@ -270,10 +271,10 @@ pub(crate) struct BuildCondition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FieldFact {
     pub name: NameId,
-    /// The class that has the field.
+    /// The class, struct or interface that has the field.
     pub owner: CompactNumber,
     pub value: ExprId,
-    /// The position of the value.
+    /// The offset at which the value is evaluated.
     pub value_place: CompactNumber,
 }
 
@@ -285,16 +286,16 @@ pub(crate) struct ResultFact {
     pub value_place: CompactNumber,
 }
 
-/// A contradiction between a documentation and the documented code.
+/// A contradiction between a documentation and its code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DocDrift {
-    /// The rule it breaks.
+    /// The rule that the documentation breaks.
     pub rule: DriftRule,
-    /// The contradiction, in words.
+    /// The contradiction, as a text for people.
     pub detail: String,
 }
 
-/// Rules that find wrong or incomplete documentation.
+/// The rules that find wrong or incomplete documentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum DriftRule {
     /// The documentation lists a parameter that the signature lacks.
@@ -303,22 +304,22 @@ pub enum DriftRule {
     R2,
     /// The documentation states another default than the signature.
     R3,
-    /// The documentation lists a result or an error that the function does not have.
+    /// The documentation lists a result or an error that the function does not produce.
     R4,
-    /// The documentation names in code quotes a parameter that was removed while the server watched.
+    /// The documentation names, in code quotes, a parameter that was removed after the server had read the file.
     #[serde(rename = "R1'")]
     R1Since,
 }
 
 impl DriftRule {
-    /// Returns true if the documentation is wrong, and false if it is only incomplete.
+    /// Returns true if breaking this rule means that the documentation is wrong, and false if it is only incomplete.
     pub fn is_outdated(self) -> bool {
         matches!(self, Self::R1 | Self::R1Since | Self::R3)
     }
 }
 
 impl FileFacts {
-    /// Makes the facts of a file without nodes.
+    /// Makes the facts of a file that has no nodes yet.
     pub fn new(language: CodeLanguage, hash: Hash, parse_errors: bool) -> Self {
         Self {
             language,
@@ -349,27 +350,27 @@ impl FileFacts {
         self.nodes.len()
     }
 
-    /// Returns true if there is no node.
+    /// Returns true if the file has no nodes.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// Returns a node by its number in the file.
+    /// Returns the node with this number in the file; `None` if there is none.
     pub fn node_by_number(&self, number: u32) -> Option<NodeView<'_>> {
         self.nodes.get(number as usize).map(|node| NodeView::new(self, node, number))
     }
 
-    /// Returns the nodes in the order of the file.
+    /// Returns all nodes, in the order of the file.
     pub fn nodes(&self) -> impl Iterator<Item = NodeView<'_>> {
         self.nodes.iter().zip(0..).map(|(node, number)| NodeView::new(self, node, number))
     }
 
-    /// Returns the number of calls.
+    /// Returns the number of calls in the file.
     pub fn count_calls(&self) -> usize {
         self.calls.len()
     }
 
-    /// Empties signatures and documentation in which `secret` finds a secret.
+    /// Empties each signature and each documentation for which `secret` returns true.
     pub fn withhold_secrets(&mut self, secret: impl Fn(&str) -> bool) {
         let Self { nodes, names, drifts, .. } = self;
         let mut gone = HashSet::default();
@@ -382,7 +383,7 @@ impl FileFacts {
         names.clear_names(&gone);
     }
 
-    /// Returns the bytes that the facts take in memory.
+    /// Returns the number of bytes that the facts take in memory.
     pub fn memory_bytes(&self) -> usize {
         fn vec_bytes<T>(v: &Vec<T>) -> usize {
             v.capacity() * size_of::<T>()
@@ -405,13 +406,13 @@ impl FileFacts {
             + vec_bytes(&self.loops)
     }
 
-    /// Returns the base types of a node; none when cached facts are damaged.
+    /// Returns the base types of a node. The result is empty when cached facts are damaged.
     pub(crate) fn bases_of(&self, node: &CodeNode) -> &[ExprId] {
         let (from, to) = node.bases;
         self.bases.get(from.get() as usize..to.get() as usize).unwrap_or_default()
     }
 
-    /// Returns the nodes of a name with their numbers, in the order of the file.
+    /// Returns the nodes with this name, with their numbers, in the order of the file.
     pub(crate) fn nodes_of(&self, name: NameId) -> impl Iterator<Item = (u32, &CodeNode)> {
         let node = |number: &CompactNumber| self.nodes.get(number.get() as usize);
         let from = self.named.partition_point(|number| node(number).is_some_and(|node| node.name < name));
@@ -420,7 +421,7 @@ impl FileFacts {
             .map_while(move |number| Some((number.get(), node(number).filter(|node| node.name == name)?)))
     }
 
-    /// Returns the name that a call calls; none for `Self(..)`.
+    /// Returns the name that a call calls; none for a call of `Self(..)`.
     pub(crate) fn called_name(&self, call: &CallFact) -> NameId {
         match self.exprs.get(call.callee) {
             Some(Expr::Name(name) | Expr::Member(_, name) | Expr::Static(_, name)) => name,
@@ -434,22 +435,22 @@ impl FileFacts {
         self.bindings[from..].iter().take_while(move |b| b.name == name).map(|b| b.into_of())
     }
 
-    /// Returns the fields of a name.
+    /// Returns the fields with this name.
     pub(crate) fn fields_of(&self, name: NameId) -> &[FieldFact] {
         let from = self.fields.partition_point(|b| b.name < name);
         let len = self.fields[from..].partition_point(|b| b.name == name);
         &self.fields[from..from + len]
     }
 
-    /// Returns the results of a node.
+    /// Returns the results of a node, which may have several.
     pub(crate) fn gives_of(&self, node: u32) -> &[ResultFact] {
         let from = self.gives.partition_point(|b| b.node.get() < node);
         let len = self.gives[from..].partition_point(|b| b.node.get() == node);
         &self.gives[from..from + len]
     }
 
-    /// Returns the names by which the file may call a definition of this name: the name itself, and import aliases of
-    /// it.
+    /// Returns the names by which the file may call a definition with this name: the name itself, and the aliases of
+    /// its imports.
     pub(crate) fn names_for(&self, name: &str) -> Vec<NameId> {
         let own = self.names.find(name);
         let default = if self.language.is_ecma() { self.names.find("default") } else { None };

@@ -1,4 +1,4 @@
-//! Lists the languages, each with a table that reads its syntax.
+//! Lists the languages. A table for each language says how to read its syntax.
 
 mod c;
 #[cfg(feature = "code-all")]
@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use grammar::{Grammar, LanguageSpec, SyntaxShape, Visit, WalkExtent};
 pub(crate) use python::member_name;
 
-/// A language.
+/// A programming language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "each is its name")]
@@ -42,7 +42,7 @@ pub enum CodeLanguage {
 }
 
 impl CodeLanguage {
-    /// Returns a file's language by its extension; none if this build lacks it.
+    /// Returns the language of a file by its extension; `None` if this build does not support it.
     pub fn from_path(path: &str) -> Option<Self> {
         let file = path.rsplit('/').next()?;
         let (stem, extension) = file.rsplit_once('.')?;
@@ -68,7 +68,7 @@ impl CodeLanguage {
         (!large || cfg!(feature = "code-all")).then_some(language)
     }
 
-    /// Returns the name.
+    /// Returns the name of the language, for people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Rust => "rust",
@@ -86,7 +86,7 @@ impl CodeLanguage {
         }
     }
 
-    /// Returns the grammar and its tables.
+    /// Returns the grammar and its tables; `None` if this build does not have them.
     pub(crate) fn grammar(self) -> Option<&'static Grammar> {
         macro_rules! table {
             ($spec:expr) => {{
@@ -121,23 +121,23 @@ impl CodeLanguage {
         matches!(self, Self::JavaScript | Self::TypeScript | Self::Tsx)
     }
 
-    /// Returns true if arguments must have the declared types of the parameters.
+    /// Returns true if an argument must have the declared type of its parameter.
     pub(crate) fn types_must_fit(self) -> bool {
         matches!(self, Self::Rust | Self::Go | Self::Java | Self::C | Self::Cpp | Self::CSharp)
     }
 
-    /// Returns true if several members may have one name, with other parameters or under another build condition
-    /// (`cfg`).
+    /// Returns true if several members of a type may have the same name. They differ in their parameters, or in their
+    /// build conditions (`cfg`).
     pub(crate) fn has_overloads(self) -> bool {
         matches!(self, Self::Rust | Self::Java | Self::Cpp | Self::CSharp)
     }
 
-    /// Returns true if a bare name may be a member of the class around it.
+    /// Returns true if a bare name may mean a member of the class around it.
     pub(crate) fn implies_this(self) -> bool {
         matches!(self, Self::Java | Self::Cpp | Self::CSharp | Self::Ruby)
     }
 
-    /// Returns true if files of the two languages may use each other.
+    /// Returns true if a file of one language can use a file of the other.
     pub(crate) fn can_use(self, other: Self) -> bool {
         self == other
             || self.is_ecma() && other.is_ecma()
@@ -149,7 +149,7 @@ impl CodeLanguage {
 mod tests {
     use super::*;
 
-    /// A new grammar may rename kinds and fields; no other test notices it.
+    /// A new release of a grammar may rename kinds and fields, and no other test notices that.
     #[test]
     fn every_kind_and_field_of_the_tables_is_in_the_grammar() {
         let mut all_missing = Vec::new();
@@ -162,7 +162,7 @@ mod tests {
                 spec.visits.iter().map(|(kind, _)| kind).chain(spec.branches).chain(spec.comments).chain(spec.leaves);
             let missing: Vec<_> = kinds.filter(|kind| !is_there(kind, true)).collect();
             all_missing.push(format!("{missing:?}"));
-            // A shape may be a keyword, such as `super`.
+            // A shape may be for a keyword, such as `super`.
             let missing: Vec<_> = spec
                 .shapes
                 .iter()
@@ -194,8 +194,8 @@ mod tests {
         assert!(all_missing.is_empty(), "{all_missing:?}");
     }
 
-    /// Lists the tables, each with all its grammars. C is left out unless C++ is built as well, since they share a
-    /// table.
+    /// Lists the tables, each with all grammars that use it. C shares a table with C++, so it is left out unless C++ is
+    /// built too.
     fn specs() -> Vec<Vec<LanguageSpec>> {
         #[allow(unused_mut, reason = "there are more of them where these are built")]
         let mut all = vec![

@@ -1,10 +1,10 @@
-//! Reads the code of a project and says which definition a call means, who calls a definition, and which tests it has.
+//! Reads the code of a project. Finds the definition that a call means, the callers of a definition, and its tests.
 //!
 //! [`extract`] reads one file: its nodes (functions, classes, ...), their calls, imports and documentation. A
-//! [`CodeIndex`] holds the facts of all files of one root and answers queries about callers. The crate does not guess:
-//! an edge follows a rule that is certain, or is marked as likely.
+//! [`CodeIndex`] stores the facts of all files of one root, and answers queries across files. The crate does not guess:
+//! the link from a call to its target is certain by a rule, or is marked as likely.
 //!
-//! The crate opens no files: the caller gives paths and bytes, and decides which files count.
+//! The crate opens no files. The caller passes paths and bytes, and decides which files belong to the project.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -24,15 +24,15 @@
 //! assert_eq!((&*callers.edges[0].path, callers.edges[0].line), ("shop/web.py", 4));
 //! ```
 //!
-//! `examples/judge.rs` prints the calls of a folder with their targets.
+//! The example `judge` prints the calls of a folder with their targets.
 //!
 //! | module | content |
 //! |---|---|
-//! | `facts` | the facts that are kept of a file |
-//! | `language` | the languages, each with a table that interprets its syntax |
+//! | `facts` | the facts about a file |
+//! | `language` | the languages, each with a table that says how to read its syntax |
 //! | `extract` | the reader that turns bytes into facts |
-//! | `doc` | documentation: its text, the parameters it lists, its statements that are no longer true |
-//! | `index` | all files of a root; manifests; the file that an import means |
+//! | `doc` | contradictions between documentation and code |
+//! | `index` | all files of a root, manifests, and the files that imports mean |
 //! | `resolve` | the target of a call |
 //! | `tests_of` | the tests of a node |
 

@@ -1,8 +1,9 @@
-//! Finds the target of a call by rules that are certain, or finds none.
+//! Finds the target of a call by rules that are certain. Without such a rule, the call has no target.
 //!
-//! An expression is evaluated at its position: its names by the bindings around it, its members by their class or
-//! module. An expression that leads out of the index or is ambiguous has no value. It is not enough that only one node
-//! has the name of a call; such an edge is [`EdgeCertainty::Likely`] and is kept apart.
+//! The resolver evaluates an expression at its position. It finds names by the bindings around the position, and
+//! members by their class or module. An expression has no value if it leads out of the index or is ambiguous. It is not
+//! enough that only one node has the called name: such an edge is [`EdgeCertainty::Likely`], and is not returned as
+//! certain.
 
 mod class;
 mod eval;
@@ -24,52 +25,52 @@ use crate::facts::{BindingTarget, CallFact, Expr, ExprId, FileFacts, NameId, Nod
 use crate::index::{EdgeCertainty, FileStore, NodeId};
 use crate::language::CodeLanguage;
 
-/// The most steps of one query; only code that is written to exhaust it needs more.
+/// Largest number of steps in one query. Only hostile code needs more.
 const FUEL: u32 = 20_000;
-/// The most nested queries.
+/// Largest depth of nested queries.
 const DEPTH_MAX: u32 = 48;
 
-/// A module: a whole file, or a module inside a file.
+/// A module: a whole file, or a module that is written inside a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ModulePlace {
     pub file: u32,
     pub module: Option<u32>,
 }
 
-/// The known value of an expression.
+/// The value of an expression, as far as the index knows it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ExprValue {
     /// The value is unknown.
     Unknown,
-    /// The value that means "nothing": `None`, `null`.
+    /// The value of the language that means nothing, such as `None` or `null`.
     Null,
     Place(ModulePlace),
-    /// A folder that holds modules.
+    /// A folder that contains modules.
     Folder(Rc<str>),
-    /// A class, function or constant itself, with type arguments.
+    /// A class, function or constant itself, with its type arguments.
     Def(NodeId, Args),
     /// A method with its receiver.
     Method(NodeId, Rc<ExprValue>),
-    /// A value of a class.
+    /// An instance of a class, with the type arguments.
     Of(NodeId, Args),
-    /// The bases of a class, as `super`.
+    /// The bases of this class, which `super` means.
     Super(NodeId),
-    /// A type, function or module from outside the index, by its name.
+    /// The name of a type, function or module from outside the index, with type arguments.
     OuterType(Rc<str>, Args),
-    /// A value from outside the index, by the name of its type.
+    /// A value from outside the index. It has the name of its type, and type arguments.
     Outer(Rc<str>, Args),
-    /// A function without a name, by its result.
+    /// A function without a name. The expression is its result.
     Function(ExprPlace, ExprId),
-    /// A function from outside that returns this value.
+    /// A function from outside the index that returns this value.
     Giving(Rc<ExprValue>),
-    /// A type that is all of these types; `OfAny` is a value of one.
+    /// A type that is all of these types. `OfAny` is a value of such a type.
     Any(Args),
     OfAny(Args),
 }
 
 pub(crate) type Args = Rc<[ExprValue]>;
 
-/// The position of an expression, and the value of `self` there if more is known than the position says.
+/// The position of an expression. `this` is the value of `self`, if it is known more exactly than the position says.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ExprPlace {
     pub file: u32,
@@ -83,11 +84,11 @@ impl ExprPlace {
     }
 }
 
-/// The kind of names among which a name is looked up.
+/// The kind of name that a lookup wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum NameSpace {
     Value,
-    /// A value that the code calls.
+    /// A value that code calls.
     Called,
     Type,
     Macro,
@@ -104,9 +105,9 @@ pub(crate) struct CallResolver<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ClassMember {
     Node(NodeId),
-    /// A field: its file, its name, and the node that owns it.
+    /// A field: its file, its name, and the number of the node that owns it.
     Field(u32, NameId, u32),
-    /// Several members have the name.
+    /// Several members have the name, so the target is unclear.
     Unclear,
 }
 
@@ -115,13 +116,13 @@ impl<'a> CallResolver<'a> {
         Self { store, fuel: Cell::new(FUEL), depth: Cell::new(0), memo: memo::ResolverMemo::default() }
     }
 
-    /// Begins a new query.
+    /// Begins a new query with a full number of steps.
     pub fn reset(&self) {
         self.fuel.set(FUEL);
         self.depth.set(0);
     }
 
-    /// Finds the target of a call.
+    /// Finds the target of a call; `None` if no rule makes it certain.
     pub fn call(&self, file: u32, call: &CallFact) -> Option<(NodeId, EdgeCertainty)> {
         self.reset();
         let facts = self.store.facts_at(file)?;
@@ -168,7 +169,7 @@ impl<'a> CallResolver<'a> {
                     ExprValue::Def(id, _) | ExprValue::Method(id, _) => Some((id, EdgeCertainty::Imported)),
                     _ => None,
                 },
-                // A local binding hides the outer node with the same name.
+                // The local binding hides the outer node that has the same name.
                 _ => None,
             };
             match (found, target) {
@@ -183,8 +184,8 @@ impl<'a> CallResolver<'a> {
         found.filter(|(id, _)| self.fits_call(*id))
     }
 
-    /// Returns true if the node can be the target of a call: a macro is not a function, and a type without values
-    /// cannot be called.
+    /// Returns true if a call can have this node as its target. For example, a macro is not a function, and a type
+    /// without values cannot be called.
     fn fits_call(&self, id: NodeId) -> bool {
         self.node_kind(id).is_some_and(|kind| kind != NodeKind::Module && kind != NodeKind::Type)
     }
@@ -234,7 +235,7 @@ impl<'a> CallResolver<'a> {
         .filter(|(id, _)| self.fits_call(*id))
     }
 
-    /// Returns true if a visible assignment such as `a.f = ..` replaces a member of a name.
+    /// Returns true if a visible assignment, such as `a.f = ..`, replaces the member `name` of the receiver.
     fn is_assigned(&self, site: &ExprPlace, facts: &FileFacts, receiver: ExprId, name: NameId) -> bool {
         let Some(Expr::Name(variable)) = facts.exprs.get(receiver) else { return false };
         facts.language == CodeLanguage::Python
@@ -244,7 +245,7 @@ impl<'a> CallResolver<'a> {
                 .is_some_and(|member| !self.lookup_name(site, member, NameSpace::Value).is_empty())
     }
 
-    /// Returns true if an expression is `self` or means the class around it.
+    /// Returns true if the expression is `self`, or means the class around it.
     fn is_this(&self, site: &ExprPlace, facts: &FileFacts, expr: ExprId) -> bool {
         match facts.exprs.get(expr) {
             Some(Expr::This | Expr::SelfType | Expr::Super) => true,
@@ -258,7 +259,7 @@ impl<'a> CallResolver<'a> {
         }
     }
 
-    /// Returns all nodes of a name.
+    /// Returns all nodes with this name, as pairs of file and node number.
     fn nodes_named(&self, name: &str) -> Rc<[(u32, u32)]> {
         if let Some(found) = self.memo.named.borrow().get(name) {
             return found.clone();
@@ -276,7 +277,7 @@ impl<'a> CallResolver<'a> {
         Some(self.store.facts_at(file)?.language)
     }
 
-    /// Runs a nested query if there is still fuel; else returns `otherwise`.
+    /// Runs a nested query if steps are left. Otherwise returns `otherwise`.
     fn run_with_fuel<T>(&self, otherwise: T, run: impl FnOnce() -> T) -> T {
         let (fuel, depth) = (self.fuel.get(), self.depth.get());
         if fuel == 0 || depth >= DEPTH_MAX {

@@ -1,4 +1,5 @@
-//! Finds the tests of a node: those that call it, those that reach it, and the test file that is named after its file.
+//! Finds the tests of a node: tests that call it, tests that reach it through other calls, and test files named after
+//! its file.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,16 +8,16 @@ use crate::extract::is_test_path;
 use crate::facts::flag;
 use crate::index::{CodeIndex, IndexQueries, NodeId, TestHow, TestLink, TestList, module_stem};
 
-/// The most calls between a test and the tested node.
+/// Largest number of calls on the way from a test to the tested node.
 const DEPTH_MAX: u8 = 3;
-/// The most callers of one node that are followed, and the most of all nodes. Code that everything uses says nothing
-/// about its tests.
+/// Largest number of callers of one node that are followed, and of callers in all. Code that everything uses says
+/// nothing about its tests.
 const CALLERS_MAX: usize = 50;
 const REACHED_MAX: usize = 400;
-/// The most calls that one search checks.
+/// Largest number of calls that one search checks.
 const SITES_MAX: usize = 8_000;
 
-/// Finds the tests of a node by its certain callers.
+/// Finds the tests of a node through certain calls.
 pub(crate) fn find_tests(asking: &IndexQueries<'_>, id: NodeId) -> TestList {
     let index = asking.index;
     let mut depths: BTreeMap<NodeId, u8> = BTreeMap::from([(id, 0)]);
@@ -47,7 +48,7 @@ pub(crate) fn find_tests(asking: &IndexQueries<'_>, id: NodeId) -> TestList {
     TestList { links, named: find_named_tests(index, id), omitted: 0 }
 }
 
-/// Lists the nodes that call a node, or use it as a fixture.
+/// Lists the nodes that call a node, or that use it as a fixture. Subtracts the number of checked calls from `budget`.
 fn list_callers(asking: &IndexQueries<'_>, id: NodeId, budget: &mut usize) -> Vec<NodeId> {
     let mut out: Vec<NodeId> = asking
         .callers_within(id, CALLERS_MAX, false, budget)
@@ -66,8 +67,8 @@ fn is_test(index: &CodeIndex, id: NodeId) -> bool {
     index.find_node(id).is_some_and(|found| found.view.is_test() && found.view.kind() != crate::NodeKind::Class)
 }
 
-/// Finds test files that are named after a node's file: `test_app.py`, `app_test.go`, `app.test.ts`, `AppTest.java` for
-/// `app`.
+/// Finds the test files that are named after the node's file. For `app`, they are `test_app.py`, `app_test.go`,
+/// `app.test.ts` or `AppTest.java`.
 fn find_named_tests(index: &CodeIndex, id: NodeId) -> Vec<Arc<str>> {
     let Some(found) = index.find_node(id) else { return Vec::new() };
     let own = module_stem(found.path).to_ascii_lowercase();
@@ -80,7 +81,8 @@ fn find_named_tests(index: &CodeIndex, id: NodeId) -> Vec<Arc<str>> {
     files.map(|(path, _)| path.clone()).take(5).collect()
 }
 
-/// Returns the stem that a test file is named after, in lower case: `app` for `tests/test_app.py`.
+/// Returns the stem of the file after which a test file is named, in lower case: `app` for `tests/test_app.py`. Returns
+/// `None` if the path is not that of a test file.
 pub(crate) fn tested_stem(path: &str) -> Option<String> {
     if !is_test_path(path) {
         return None;

@@ -1,9 +1,10 @@
-//! Checks the targets of calls in small trees: a case for each rule and for each mistake that was seen, one file for
-//! each language.
+//! Checks the targets of calls in small folders. There is a case for each rule, and for each mistake that was found.
+//! Each language has a file with cases.
 //!
-//! A case begins with `### what holds`, and a file of it with `--- path`. The text after `=:` is the expected target of
-//! a call on the line: `name -> path:qualified.name how`, without the path if it is the same file, or `name -> none`.
-//! `tests/code/fixtures` compares the same cases with the oracles.
+//! A case begins with `### ` and a title, and each file of the case begins with `--- ` and the path. The text after
+//! `=:` is the expected target of a call on that line. It has the form `name -> path:qualified.name how`, without the
+//! path if the target is in the same file, or the form `name -> none`. `tests/code/fixtures.py` compares the same cases
+//! with other tools.
 
 use std::fmt::Write;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Checks that no file makes the reader panic, run without end, or report names that are not in the file.
+//! Checks that no file makes the extraction panic, run without end, or report names that are not in the file.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 const PATHS: &[&str] = &["a.rs", "a.py", "a.js", "a.ts", "a.tsx", "a.go", "a.java", "a.c"];
 
-/// Reads a file and runs every query on it.
+/// Extracts the facts of a file, and runs every query on them.
 fn read(path: &str, bytes: &[u8]) -> Result<FileFacts, Skip> {
     let facts = extract(path, bytes)?;
     assert_eq!(extract(path, bytes).as_ref(), Ok(&facts), "the same bytes, the same facts");
@@ -41,7 +41,7 @@ fn nesting_ends() {
         for (open, close) in [("(", ")"), ("[", "]"), ("{", "}"), ("f(", ")"), ("<", ">"), ("-", ""), ("a.b().", "")] {
             let text = open.repeat(10_000) + &close.repeat(10_000);
             let start = Instant::now();
-            // The file may be skipped. The test checks only the time and the stack.
+            // The file may be skipped, so the test checks only the time and the use of the stack.
             let _ = extract(path, text.as_bytes());
             assert!(start.elapsed() < Duration::from_secs(5), "{path} {open}");
         }
@@ -64,7 +64,7 @@ fn what_is_no_source_is_skipped_by_reason() {
         assert_eq!(extract(path, &bytes).expect_err(path), wanted);
         assert!(!wanted.to_string().is_empty());
     }
-    // In a test build the slow parser may reach its deadline first.
+    // In a test build the parser is slow and may reach its time limit first.
     let many = extract("a.py", "def f():0\n".repeat(20_001).as_bytes());
     assert!(matches!(many, Err(Skip::TooManyNodes | Skip::TimedOut)), "{:?}", many.map(|facts| facts.len()));
     let line = format!("x = '{}'\n", "a".repeat(1024 * 1024));
@@ -82,9 +82,8 @@ fn a_deadline_holds() {
     }
 }
 
-/// The limit is CPU time and not elapsed time: here so many threads read the file that each waits for a processor most
-/// of the time.
-/// a processor most of the time.
+/// The limit is CPU time and not elapsed time. So many threads read the file that each thread waits for a processor
+/// most of the time.
 #[test]
 fn no_file_is_skipped_because_the_machine_is_busy() {
     let text = "for x in x: x()\n".repeat(3_000);
@@ -97,7 +96,7 @@ fn no_file_is_skipped_because_the_machine_is_busy() {
     });
 }
 
-/// A query checks each loop and each binding of the file once, and not each loop for each binding.
+/// A query checks each loop and each binding of the file once. It must not check each loop for each binding.
 #[test]
 fn a_file_of_loops_alone_is_asked_in_time() {
     let mut index = CodeIndex::new();
@@ -152,7 +151,7 @@ fn secrets_are_withheld_where_they_are_found() {
     assert!(!format!("{facts:?}").contains(&secret));
 }
 
-/// Returns the code of a language's fixtures.
+/// Returns the code from a fixture of the file's language.
 fn fixture(path: &str) -> &'static str {
     match path.rsplit('.').next() {
         Some("rs") => include_str!("edges/rust.txt"),

@@ -1,4 +1,4 @@
-//! Checks the answers of an index, and that they are the same after any history.
+//! Checks the answers of an index. They must not depend on earlier changes of the index.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -214,7 +214,7 @@ proptest! {
         let mut lived = CodeIndex::new();
         let mut there = vec![false; FILES.len()];
         for (file, put, is_asked) in steps {
-            // Cached answers from before a change must not be returned after it.
+            // Answers that were cached before a change must not be returned after it.
             if is_asked {
                 all(&lived);
             }

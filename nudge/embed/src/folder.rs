@@ -1,4 +1,4 @@
-//! Keeps the models on disk, each in its own folder. A stored model is complete and has passed a test run. Its files
+//! Keeps the models on disk, each in its own folder. A stored model is complete and has passed a test run. The files
 //! first go into a temporary folder, which gets the model's name at the end.
 
 use std::fs;

@@ -54,7 +54,7 @@ pub enum Precision {
     Full,
 }
 
-/// A fault of a model. Its text completes a sentence that begins with "The model in PATH".
+/// A fault of a model. The text of a fault completes a sentence that begins with "The model in PATH".
 #[derive(Debug)]
 enum ModelFault {
     /// The files are wrong.

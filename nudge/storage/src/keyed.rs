@@ -1,4 +1,4 @@
-//! Carries out a call with a key only once. One transaction stores the change, the key and the answer. So the next
+//! Carries out a call with a key only once. A single transaction stores the change, the key and the answer. So the next
 //! process that opens the file finds all of them or none.
 
 use nudge_core::clock::Millis;

@@ -225,7 +225,7 @@ fn connect_with(place: &DatabasePlace, flags: OpenFlags, wait: Duration) -> Resu
     c.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // Keeps temporary data in memory, because other users can read the system's temporary folder.
     c.pragma_update(None, "temp_store", "MEMORY")?;
-    // This statement reads the schema. Its error is ignored: if the schema is damaged, the next read returns the error,
+    // This statement reads the schema. The error is ignored: if the schema is damaged, the next read returns the error,
     // and the caller may restore a backup.
     let _ = c.pragma_update(None, "cache_size", -PAGES_KIB);
     Ok(c)

@@ -1,16 +1,16 @@
-//! Reads the lists of a documentation: parameters, results, errors, in the usual forms.
+//! Reads the lists of parameters, results and errors in a documentation, in the usual formats.
 
-/// Holds the lists of a documentation.
+/// The lists of a documentation.
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct DocumentedItems<'a> {
-    /// The parameters with their descriptions.
+    /// The listed parameters, with their descriptions.
     pub params: Vec<(&'a str, String)>,
     pub returns: bool,
     pub raises: Vec<&'a str>,
 }
 
-/// The section of a documentation to which a line belongs.
+/// The section of a documentation in which a line is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DocSection {
     None,
@@ -19,7 +19,8 @@ enum DocSection {
     Raises,
 }
 
-/// Reads `:param x:`, `@param x`, `Args:` of Google, `Parameters` underlined of numpy, `# Arguments` of Rust.
+/// Reads the formats `:param x:` and `@param x`, the section `Args:` of Google, the underlined `Parameters` of numpy,
+/// and `# Arguments` of Rust.
 pub(super) fn read(doc: &str) -> DocumentedItems<'_> {
     let mut out = DocumentedItems::default();
     let lines: Vec<&str> = doc.lines().collect();
@@ -45,7 +46,7 @@ pub(super) fn read(doc: &str) -> DocumentedItems<'_> {
         if text.is_empty() || text.chars().all(|c| c == '-') {
             continue;
         }
-        // The section ends at a heading or less indent.
+        // A heading or a smaller indent ends the section.
         let bullet = text.strip_prefix(['*', '-']).map(str::trim_start);
         if depth < indent || depth == indent && bullet.is_none() && !is_numpy_entry(text) {
             section = DocSection::None;
@@ -65,7 +66,7 @@ pub(super) fn read(doc: &str) -> DocumentedItems<'_> {
     out
 }
 
-/// Appends a line to the description of the last parameter.
+/// Appends the line to the description of the last parameter.
 fn extend_last_param(out: &mut DocumentedItems<'_>, text: &str) {
     if let Some((_, said)) = out.params.last_mut()
         && !text.is_empty()
@@ -76,14 +77,15 @@ fn extend_last_param(out: &mut DocumentedItems<'_>, text: &str) {
     }
 }
 
-/// Reads `param int x: text`, `param {T} [x=1] - text`, `returns: text`, `raises X: text`.
+/// Reads a tag: `param int x: text`, `param {T} [x=1] - text`, `returns: text`, `raises X: text`. Returns true if it is
+/// such a tag.
 fn read_tag<'a>(field: &'a str, text: &str, out: &mut DocumentedItems<'a>) -> bool {
     let (word, rest) = field.split_at(field.find(|c: char| !c.is_alphanumeric()).unwrap_or(field.len()));
     let rest = rest.trim_start();
     match word {
         "param" | "parameter" | "arg" | "argument" | "keyword" => {
             let name = if text.starts_with(':') {
-                // Accepts a common slip: `:param: x: text`.
+                // Accepts a frequent mistake: `:param: x: text`.
                 let rest = rest.strip_prefix(':').unwrap_or(rest);
                 rest.split(':').next().and_then(|head| head.split_whitespace().next_back())
             } else {
@@ -112,7 +114,7 @@ fn read_tag<'a>(field: &'a str, text: &str, out: &mut DocumentedItems<'a>) -> bo
     }
 }
 
-/// Returns the text after a type in braces.
+/// Returns the text that follows a type in braces.
 fn skip_type(text: &str) -> &str {
     if !text.starts_with('{') {
         return text;
@@ -125,7 +127,7 @@ fn skip_type(text: &str) -> &str {
             _ => {}
         }
         if depth == 0 {
-            // The text begins with a brace, so this brace closes the first one.
+            // This brace closes the first one, because the text begins with a brace.
             return text[index + 1..].trim_start();
         }
     }
@@ -145,12 +147,12 @@ fn parse_heading(text: &str, next: &str) -> Option<DocSection> {
     }
 }
 
-/// Returns true for numpy's `x : int` and `x`.
+/// Returns true for an entry of numpy: `x : int` or `x`.
 fn is_numpy_entry(text: &str) -> bool {
     text.split_once(" : ").map_or_else(|| is_name(text), |(name, _)| name.split(',').all(|name| is_name(name.trim())))
 }
 
-/// Reads the name at the head: `x: text`, `x (int): text`, `` `x` - text ``.
+/// Returns the name at the beginning of an entry: `x: text`, `x (int): text`, `` `x` - text ``.
 fn name(text: &str) -> Option<&str> {
     let text = text.trim_start_matches(['`', '*', '\\']);
     let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.')).unwrap_or(text.len());

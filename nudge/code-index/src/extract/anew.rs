@@ -1,11 +1,12 @@
-//! Handles names that are assigned again: their declaration no longer gives their value.
+//! Handles names that the code assigns again. After that, the declaration no longer gives the value.
 
 use crate::facts::{BindingTarget, CompactNumber, ExprId, FileFacts, NameBinding, NameId, NodeKind, flag};
 
-/// The most assignments of a file that are considered.
+/// Largest number of assignments in a file that are read.
 const MAX_LOOKED_AT: usize = 5_000;
 
-/// Marks names that are assigned again: their value is unknown from there on. The bindings are sorted by name.
+/// Gives each name that is assigned again an additional binding to an unknown value. Afterwards the bindings are sorted
+/// by name.
 pub(super) fn mark_reassigned(facts: &mut FileFacts, all: &[(NameId, u32, ExprId)]) {
     let mut marks: Vec<NameBinding<CompactNumber>> = Vec::new();
     for (name, offset, value) in all.iter().take(MAX_LOOKED_AT) {
@@ -23,7 +24,7 @@ pub(super) fn mark_reassigned(facts: &mut FileFacts, all: &[(NameId, u32, ExprId
     facts.bindings.sort_by_key(|b| b.name);
 }
 
-/// Returns true if assigning this value may change the meaning of a declared name. A declared type stays.
+/// Returns true if assigning this value may change the meaning of the name. A declared type cannot change.
 fn is_open(facts: &FileFacts, declared: &NameBinding, value: ExprId) -> bool {
     match declared.bound {
         BindingTarget::Value(first) => first != value && declared.sure != declared.to,

@@ -1,17 +1,17 @@
-//! Holds the frames around the current node of a walk.
+//! Defines the frames: the parts of the code that contain the current node of a walk.
 
 use crate::facts::ExprId;
 
-/// A part of the code around the current node.
+/// A part of the code that contains the current node.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WalkFrame {
-    /// The depth in the tree at which the frame was opened.
+    /// The depth in the syntax tree at which the walk opened the frame.
     pub depth: u32,
     pub what: FrameKind,
-    /// The start of the range in which its names are visible.
+    /// The start of the range in which names of the frame are visible; `to` is the end.
     pub from: u32,
     pub to: u32,
-    /// The value that the arms of a match are compared with.
+    /// The value with which the arms of a match are compared.
     pub subject: ExprId,
 }
 
@@ -19,9 +19,9 @@ pub(crate) struct WalkFrame {
 pub(crate) enum FrameKind {
     File,
     Block,
-    /// A function; the number is `NO_NODE` when it has no name.
+    /// A function, with the number of its node; `NO_NODE` if it has no name.
     Function(u32),
-    /// A node with members, whose names are visible only through it.
+    /// A node that has members. Code can use their names only through the node.
     Class(u32),
     Module(u32),
     Impl(u32),

@@ -1,4 +1,4 @@
-//! Lowers syntax to the expressions that the facts keep.
+//! Lowers syntax to the expressions that the facts store.
 
 use tree_sitter::Node as Syntax;
 
@@ -7,9 +7,9 @@ use crate::language::{CodeLanguage, SyntaxShape};
 
 use super::walk::TreeWalk;
 
-/// The most calls in a chain; the value of a longer one is unknown.
+/// Largest number of calls in a chain. The value of a longer chain is unknown.
 const CHAIN_MAX: usize = 64;
-/// The most nested types or alternatives.
+/// Largest depth of nested types or alternatives.
 const NESTING_MAX: u32 = 6;
 const ARGS_MAX: usize = 6;
 
@@ -24,7 +24,7 @@ enum LowerStep {
 }
 
 impl TreeWalk<'_> {
-    /// Finds a child by its field; `""` means the first named child.
+    /// Finds a child by the name of its field. The name `""` means the first named child.
     pub fn find_child<'t>(&self, node: Syntax<'t>, field: &str) -> Option<Syntax<'t>> {
         if field.is_empty() {
             let mut child = node.named_child(0)?;
@@ -36,7 +36,7 @@ impl TreeWalk<'_> {
         self.child_by_field(node, field)
     }
 
-    /// Finds a child by its field.
+    /// Finds a child by the name of its field.
     pub fn child_by_field<'t>(&self, node: Syntax<'t>, field: &str) -> Option<Syntax<'t>> {
         node.child_by_field_id(*self.grammar.fields.get(field)?)
     }
@@ -48,7 +48,7 @@ impl TreeWalk<'_> {
         }
     }
 
-    /// Lowers an expression or type: descends along the receivers, then builds the expression on the way back.
+    /// Lowers an expression or type. Goes down along the receivers, and builds the expression on the way back.
     pub fn lower_expr(&mut self, node: Syntax<'_>) -> ExprId {
         let mut target = node;
         let mut steps = Vec::new();
@@ -95,7 +95,7 @@ impl TreeWalk<'_> {
             };
             steps.extend(step);
             let Some(child) = self.find_child(target, next) else {
-                // The path begins with its separator, such as `::name`.
+                // The path begins with its separator, as in `::name`.
                 match steps.pop() {
                     Some(LowerStep::Static(name)) => break self.add_expr(Expr::Name(name)),
                     _ => return ExprId::NONE,
@@ -161,7 +161,7 @@ impl TreeWalk<'_> {
         if left == right { left } else { self.add_expr(Expr::Either(left, right)) }
     }
 
-    /// Runs a step that may recurse, unless the nesting is deeper than `NESTING_MAX`.
+    /// Runs a step that may recurse. If the nesting is deeper than `NESTING_MAX`, the value is unknown.
     pub fn run_nested(&mut self, run: impl FnOnce(&mut Self) -> ExprId) -> ExprId {
         if self.nesting >= NESTING_MAX {
             return ExprId::NONE;
@@ -172,7 +172,7 @@ impl TreeWalk<'_> {
         out
     }
 
-    /// Lowers the named children as arguments.
+    /// Lowers the named children of a node as a list of arguments.
     pub fn lower_all(&mut self, node: Syntax<'_>) -> ExprId {
         self.run_nested(|walk| {
             let mut cursor = node.walk();
@@ -190,7 +190,7 @@ impl TreeWalk<'_> {
         all.iter().rev().fold(ExprId::NONE, |next, arg| self.add_expr(Expr::Args(*arg, next)))
     }
 
-    /// Notes a call of a callee, at the position of the callee's name.
+    /// Notes a call of `callee`, at the position of the called name.
     pub fn call_of(&mut self, callee: Syntax<'_>, macro_: bool) {
         let mut current = callee;
         for _ in 0..16 {

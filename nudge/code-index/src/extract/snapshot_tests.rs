@@ -1,5 +1,6 @@
-//! Compares all facts of one file of each language with a stored snapshot. A new grammar release that renames syntax
-//! which the tables use fails here. The files are in `tests/facts`; `UPDATE=1` writes the snapshots again.
+//! Compares all facts of one file of each language with a stored snapshot. The test fails when a new release of a
+//! grammar renames syntax that the tables use. The files are in `tests/facts`, and `UPDATE=1` writes the snapshots
+//! again.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -41,7 +42,7 @@ fn all_facts_of_a_file_of_each_language() {
     assert!(changed.is_empty(), "other facts of {changed:?}: see what differs by UPDATE=1 and git diff");
 }
 
-/// Writes facts as text, with names and expressions instead of their numbers.
+/// Writes facts as text, with the names and expressions themselves instead of numbers.
 fn told(facts: &FileFacts) -> String {
     let mut out = String::new();
     let text = |name: NameId| facts.text_of(name).to_owned();
@@ -137,7 +138,7 @@ fn bound(facts: &FileFacts, binding: &NameBinding) -> String {
     format!("{} {from}-{to} at {offset} sure {sure}: {what}", facts.text_of(*name))
 }
 
-/// Writes an expression and its parts as text, instead of their numbers.
+/// Writes an expression and its parts as text, with the expressions themselves instead of numbers.
 fn expr(facts: &FileFacts, id: ExprId) -> String {
     let mut text = format!("{id:?}");
     for _ in 0..200 {
@@ -151,7 +152,7 @@ fn expr(facts: &FileFacts, id: ExprId) -> String {
     text
 }
 
-/// Finds the first `kind(number)` in a text; returns its range and the number.
+/// Finds the first `kind(number)` in a text. Returns its range and the number.
 fn numbered(text: &str, kind: &str) -> Option<(usize, usize, u32)> {
     text.match_indices(kind).find_map(|(from, _)| {
         let rest = text.get(from + kind.len()..)?;

@@ -1,4 +1,4 @@
-//! Hashes the parameters of a function as its callers see them, and the text of a file outside all nodes.
+//! Hashes the parameters of a function as its callers see them, and hashes the text of a file outside all nodes.
 
 use std::collections::VecDeque;
 
@@ -7,15 +7,15 @@ use tree_sitter::Node as Syntax;
 use crate::facts::{CodeNode, Hash};
 use crate::language::{CodeLanguage, Grammar};
 
-/// The most parts of a declaration that are searched for its parameters.
+/// Largest number of parts of a declaration that are searched for the parameters.
 const MAX_SEARCHED: usize = 64;
-/// Fields that hold the default of an argument, and fields that hold its type.
+/// The fields that contain the default of a parameter. The second list has the fields that contain its type.
 const DEFAULTS: [&str; 3] = ["value", "default_value", "right"];
 const ANNOTATIONS: [&str; 2] = ["type", "return_type"];
 
-/// Returns a hash of a declaration's parameters, 0 without any. It changes when a call may no longer fit. It covers
-/// names, order and kinds of the parameters, whether they have defaults, and their types if the language checks them.
-/// It does not cover the layout and the values of the defaults.
+/// Returns a hash of a declaration's parameters; 0 if it has none. The hash changes when an existing call may no longer
+/// fit. It covers the names, the order and the kinds of the parameters, and whether they have defaults. It covers their
+/// types if the language checks them. It covers neither the layout nor the values of the defaults.
 pub(super) fn hash_params(
     src: &str,
     (language, grammar): (CodeLanguage, &Grammar),
@@ -48,7 +48,7 @@ pub(super) fn hash_params(
     }
 }
 
-/// Finds the nearest parameters of a declaration outside its body.
+/// Finds the first list of parameters of a declaration that is outside its body.
 fn find_params<'t>(whole: Syntax<'t>, body: Option<Syntax<'t>>) -> Option<Syntax<'t>> {
     let mut ahead = VecDeque::from([whole]);
     for _ in 0..MAX_SEARCHED {
@@ -62,12 +62,12 @@ fn find_params<'t>(whole: Syntax<'t>, body: Option<Syntax<'t>>) -> Option<Syntax
     None
 }
 
-/// Hashes the text outside all nodes.
+/// Returns the hash of the text outside all nodes.
 pub(super) fn hash_rest(src: &str, nodes: &[CodeNode]) -> Hash {
     let mut hasher = blake3::Hasher::new();
     let mut offset = 0;
     for span in nodes.iter().map(|node| node.span).filter(|span| span.byte < span.end) {
-        // A node inside the last one has no text before it.
+        // A node inside the previous one has no text before it.
         if let Some(between) = src.as_bytes().get(offset..span.byte as usize) {
             hasher.update(between);
         }

@@ -1,10 +1,10 @@
-//! Normalises texts for the facts: one line, bounded size.
+//! Normalises texts for the facts, and limits their size.
 
 use std::borrow::Cow;
 
 const SIGNATURE_MAX: usize = 300;
 const DOC_MAX: usize = 2_000;
-/// The most bytes of a documentation that are read.
+/// Largest number of bytes of a documentation that are read.
 const DOC_READ_MAX: usize = 64 * 1024;
 
 /// Writes a declaration on one line.
@@ -25,7 +25,7 @@ pub(crate) fn clean_signature(text: &str) -> String {
     if out.len() > SIGNATURE_MAX { truncate_text(&out, SIGNATURE_MAX) } else { out }
 }
 
-/// Cleans a documentation and keeps its lines.
+/// Trims a documentation and keeps its lines; `None` if it is empty.
 pub(crate) fn clean_doc(text: &str) -> Option<String> {
     let text = text.trim();
     if text.is_empty() {
@@ -34,12 +34,12 @@ pub(crate) fn clean_doc(text: &str) -> Option<String> {
     Some(text.chars().filter(|c| *c == '\n' || !c.is_control()).take(DOC_READ_MAX).collect())
 }
 
-/// Returns the part of a documentation that the facts keep.
+/// Returns the beginning of a documentation that the facts store.
 pub(crate) fn truncate_doc(doc: &str) -> Cow<'_, str> {
     if doc.len() <= DOC_MAX { Cow::Borrowed(doc) } else { Cow::Owned(truncate_text(doc, DOC_MAX)) }
 }
 
-/// Cuts a text that is too long and appends `…`.
+/// Cuts a text to `max` bytes, with `…` at the end.
 fn truncate_text(text: &str, max: usize) -> String {
     let end = text.floor_char_boundary(max - '…'.len_utf8());
     format!("{}…", &text[..end])

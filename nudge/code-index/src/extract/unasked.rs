@@ -1,4 +1,4 @@
-//! Drops bindings that no query needs.
+//! Removes bindings that no query needs.
 
 use std::collections::HashSet;
 
@@ -7,8 +7,8 @@ use foldhash::fast::FixedState;
 use crate::facts::{BindingTarget, Expr, FileFacts, NameId, NodeKind};
 use crate::index::of_file;
 
-/// Drops the bindings of local variables, parameters and type parameters whose name occurs in no expression of the
-/// file. Code outside their function cannot refer to them.
+/// Removes the bindings of local variables, parameters and type parameters whose names no expression of the file
+/// contains. Code outside their function cannot refer to them.
 pub(super) fn drop(facts: &mut FileFacts) {
     let named = |expr| if let Expr::Name(name) = expr { Some(name) } else { None };
     let named: HashSet<NameId, FixedState> = facts.exprs.iter().filter_map(named).collect();
@@ -20,8 +20,8 @@ pub(super) fn drop(facts: &mut FileFacts) {
         let is_seen_outside = of_file(from, to) || ends.contains(&to);
         let is_local =
             matches!(binding.bound, BindingTarget::Value(_) | BindingTarget::Param(..) | BindingTarget::TypeParam(..));
-        // An attribute is bound under the joined name `owner.member`, which no expression holds as one name. A query
-        // looks it up in this form, so the binding is kept.
+        // An attribute is bound under the joined name `owner.member`. No expression contains this name, but queries
+        // look it up, so the binding stays.
         let is_member = texts.get(binding.name).contains('.');
         !is_local || is_seen_outside || is_member || named.contains(&binding.name)
     });

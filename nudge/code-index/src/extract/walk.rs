@@ -1,4 +1,4 @@
-//! The walk over a tree: it tracks the frames around a node and notes facts about it.
+//! Walks over a syntax tree: keeps the frames around the current node, and notes facts.
 
 use std::collections::HashMap;
 
@@ -15,11 +15,11 @@ use crate::language::{CodeLanguage, Grammar, WalkExtent};
 use super::Skip;
 use super::frame::{FrameKind, WalkFrame};
 
-/// The deepest nesting that is read; people do not write deeper code.
+/// Largest depth of a syntax tree that is read. People do not write deeper code.
 const DEPTH_MAX: u32 = 1_000;
 const NODES_MAX: usize = 20_000;
 
-/// A comment that may document the next node.
+/// A comment that may be the documentation of the next node.
 #[derive(Debug, Clone, Copy)]
 struct DocComment {
     from: usize,
@@ -37,40 +37,40 @@ pub(crate) struct TreeWalk<'a> {
     pub exprs: ExprMaker,
     pub facts: FileFacts,
     pub frames: Vec<WalkFrame>,
-    /// Attributes and decorators before the next node.
+    /// The marks, which are attributes and decorators, before the next node.
     pub marks: Vec<&'a str>,
-    /// The start of the first mark, if it belongs to the node.
+    /// The offset of the first mark, if the mark belongs to the next node.
     pub marked_from: Option<u32>,
-    /// The row of the first mark, while there are marks.
+    /// The row of the first mark. It is valid only while there are marks.
     pub marked_row: usize,
-    /// The values of the parameters of functions without a name, by tree node.
+    /// The values of the parameters of functions without a name, by the id of the function in the syntax tree.
     pub hints: HashMap<usize, ExprId, FixedState>,
-    /// The node that names an assigned value, by the value's tree node.
+    /// The node after which an assigned value is named, by the id of the value in the syntax tree.
     pub named: HashMap<usize, u32, FixedState>,
-    /// The flags that an `export` gives the node in it, its row, and its end.
+    /// The flags that an `export` gives to the node in it, and the row and the end of the `export`.
     pub exported: (u16, usize, u32),
     pub nesting: u32,
-    /// Is true when the walk leaves out the inside of this node.
+    /// True when the walk must not enter the current syntax node.
     pub skip: bool,
-    /// The names that are assigned anew: name, place and value.
+    /// The names that the code assigns again: name, offset and value.
     pub anew: Vec<(NameId, u32, ExprId)>,
     comments: Vec<DocComment>,
-    /// The whole documentation of the last node, before it is cut.
+    /// The complete documentation of the last node, before it is cut.
     doc: String,
     twins: HashMap<NameId, u32, FixedState>,
     depth: u32,
 }
 
-/// A node whose facts are being collected.
+/// A node whose facts the walk is collecting.
 pub(crate) struct NodeDraft<'t> {
     pub kind: NodeKind,
     pub name: NameId,
-    /// The syntax of the whole node.
+    /// The syntax node of the whole definition.
     pub whole: Syntax<'t>,
     pub body: Option<Syntax<'t>>,
     pub flags: u16,
     pub doc: Option<String>,
-    /// Is true when the name can be used without the name of its owner.
+    /// True when code can use the name without the name of the owner.
     pub bare: bool,
 }
 
@@ -102,11 +102,11 @@ impl<'a> TreeWalk<'a> {
         }
     }
 
-    /// Visits each node of the tree once, without recursion.
+    /// Visits each node of the syntax tree once, without recursion.
     pub fn walk_tree(&mut self, root: Syntax<'_>) -> Result<(), Skip> {
         let mut cursor = root.walk();
-        // The number of children still to visit for each open node. Without it, finding that there is no further
-        // sibling takes as long as finding one.
+        // Counts for each open node the children that are not visited yet. Without the count, finding out that there is
+        // no further sibling would take as long as finding one.
         let mut to_come: Vec<u32> = Vec::new();
         loop {
             let node = cursor.node();
@@ -176,13 +176,13 @@ impl<'a> TreeWalk<'a> {
         self.comments.push(comment);
     }
 
-    /// Takes the flags of an `export` around a node, and the row where the `export` begins.
+    /// Returns the flags of an `export` around a node, and the row of the `export`, and forgets them.
     pub fn take_export(&mut self, node: Syntax<'_>) -> (u16, usize) {
         let (flags, row, until) = std::mem::take(&mut self.exported);
         if end_byte(node) <= until { (flags, row) } else { (0, node.start_position().row) }
     }
 
-    /// Takes the comments right before a row; marks may stand between them.
+    /// Returns the comments directly before a row, and forgets them. Marks may be between the comments and the row.
     pub fn comments_before(&mut self, row: usize) -> Vec<&'a str> {
         let comments = std::mem::take(&mut self.comments);
         let mut reach = row;
@@ -202,8 +202,8 @@ impl<'a> TreeWalk<'a> {
         self.text_between(node.start_byte(), node.end_byte())
     }
 
-    /// Returns the text between two offsets of nodes. Returns an empty text when the second is before the first, or
-    /// when a faulty grammar gives offsets inside a character.
+    /// Returns the text between two offsets. Returns an empty text if the second offset is before the first, or if a
+    /// faulty grammar gives an offset inside a character.
     pub fn text_between(&self, from: usize, to: usize) -> &'a str {
         self.src.get(from..to).unwrap_or_default()
     }
@@ -217,12 +217,12 @@ impl<'a> TreeWalk<'a> {
         self.exprs.add_expr(expr)
     }
 
-    /// Adds the expression for a value of a type.
+    /// Adds the expression for a value of the type `ty`.
     pub fn add_value_of(&mut self, ty: ExprId) -> ExprId {
         if ty.is_none() { ty } else { self.add_expr(Expr::Of(ty)) }
     }
 
-    /// Opens a frame that ends with the node.
+    /// Opens a frame. The frame ends at the end of the syntax node.
     pub fn open_frame(&mut self, node: Syntax<'_>, what: FrameKind) {
         self.open_at(what, start_byte(node), end_byte(node), ExprId::NONE);
     }
@@ -236,12 +236,12 @@ impl<'a> TreeWalk<'a> {
         self.frames[self.frames.len() - 1]
     }
 
-    /// Returns true if the node of the walk is a child of the node that opened the innermost frame.
+    /// Returns true if the parent of the current syntax node has opened the innermost frame.
     pub fn is_opened_by_parent(&self) -> bool {
         self.frames.len() > 1 && self.current_frame().depth + 1 == self.depth
     }
 
-    /// Returns the frame in which a name is visible. In Python a block does not limit names.
+    /// Returns the frame in which a new name is visible. In Python, a block does not limit names.
     fn name_frame(&self) -> WalkFrame {
         if self.language == CodeLanguage::Python { self.owner_frame() } else { self.current_frame() }
     }
@@ -251,7 +251,7 @@ impl<'a> TreeWalk<'a> {
         self.frames.iter().rev().find(|frame| frame.what != FrameKind::Block).copied().unwrap_or(self.frames[0])
     }
 
-    /// Returns the innermost class or block of methods around the current position.
+    /// Returns the innermost class, or block of methods, that contains the current position.
     pub fn class_around(&self) -> Option<FrameKind> {
         self.frames
             .iter()
@@ -260,7 +260,7 @@ impl<'a> TreeWalk<'a> {
             .find(|what| matches!(what, FrameKind::Class(_) | FrameKind::Impl(_)))
     }
 
-    /// Returns the number of the innermost node.
+    /// Returns the number of the innermost node that contains the current position.
     pub fn current_node(&self) -> u32 {
         self.frames
             .iter()
@@ -273,7 +273,7 @@ impl<'a> TreeWalk<'a> {
             .unwrap_or(NO_NODE)
     }
 
-    /// Returns the owner of a node at the current position.
+    /// Returns the owner that a node at the current position has.
     pub fn owner_here(&self) -> NodeOwner {
         for frame in self.frames.iter().rev() {
             match frame.what {
@@ -288,7 +288,7 @@ impl<'a> TreeWalk<'a> {
         NodeOwner::File
     }
 
-    /// Adds a node; the caller opens its frame.
+    /// Adds a node, and returns its number. The caller must open the frame of the node.
     pub fn add_node(&mut self, draft: NodeDraft<'_>) -> u32 {
         let number = u32::try_from(self.facts.nodes.len()).unwrap_or(NO_NODE);
         let owner = self.owner_here();
@@ -338,7 +338,8 @@ impl<'a> TreeWalk<'a> {
         number
     }
 
-    /// Prefixes the name with the names of its owners; a second equal name gets `#2`.
+    /// Returns the name with the names of its owners before it. The second node with the same name gets the suffix
+    /// `#2`.
     fn qualify_name(&mut self, owner: NodeOwner, name: NameId) -> NameId {
         let before = match owner {
             NodeOwner::File => String::new(),
@@ -368,7 +369,7 @@ impl<'a> TreeWalk<'a> {
         self.names.intern_made(&qual)
     }
 
-    /// Returns the last name of a type.
+    /// Returns the last name in the path of a type.
     pub fn path_of(&self, ty: ExprId) -> String {
         let mut current = ty;
         for _ in 0..16 {
@@ -400,14 +401,14 @@ impl<'a> TreeWalk<'a> {
     }
 
     pub fn add_result(&mut self, node: u32, value: ExprId, offset: u32) {
-        // A function with more than a few results has no certain result.
+        // With more than a few results, no result of the function is certain, so further ones are dropped.
         if node != NO_NODE && self.facts.gives.iter().rev().take(8).filter(|given| given.node.get() == node).count() < 8
         {
             self.facts.gives.push(ResultFact { node: node.into(), value, value_place: offset.into() });
         }
     }
 
-    /// Notes code that exists only in some builds.
+    /// Notes that `target` exists only in builds with the condition `when`.
     pub fn add_condition(&mut self, when: &'a str, target: Syntax<'_>) {
         let when = self.names.name(when);
         let end_line = to_number(target.end_position().row + 1);
@@ -426,7 +427,8 @@ impl<'a> TreeWalk<'a> {
         self.facts.nodes[node as usize].params = (to_number(from).into(), to_number(self.facts.params.len()).into());
     }
 
-    /// Compares the documentation of the function that was added last with its declaration.
+    /// Compares the documentation of a function with its declaration. The function must be the node that was added
+    /// last.
     pub fn check_doc(&mut self, number: u32, params: &[DeclaredParam<'a>], open: bool, gives_nothing: bool) {
         let Some(node) = self.facts.nodes.get(number as usize) else { return };
         if self.doc.is_empty() {
@@ -464,7 +466,7 @@ impl<'a> TreeWalk<'a> {
         self.add_binding(import.alias, from, to, from, BindingTarget::Import(number));
     }
 
-    /// Notes a call at the name `site`.
+    /// Notes a call whose called name is the syntax node `site`.
     pub fn call(&mut self, name: NameId, callee: ExprId, site: Syntax<'_>, macro_: bool) {
         if name.is_none() || callee.is_none() {
             return;

@@ -1,4 +1,4 @@
-//! Represents expressions, as far as they decide the target of a call.
+//! Represents the expressions that can decide the target of a call.
 
 use std::collections::HashMap;
 
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use super::names::{NameId, NameTable};
 use super::number::{CompactNumber, to_number};
 
-/// An expression of the file, by number.
+/// The number of an expression of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct ExprId(CompactNumber);
 
 impl ExprId {
-    /// The expression whose value is unknown.
+    /// An expression with an unknown value.
     pub const NONE: Self = Self(CompactNumber::NONE);
 
     #[cfg(test)]
@@ -26,54 +26,54 @@ impl ExprId {
     }
 }
 
-/// The part of a value or type that matters for calls.
+/// An expression or type, reduced to the parts that decide the target of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum Expr {
     /// A name.
     Name(NameId),
-    /// `of.name`: a member of a value.
+    /// `x.name`: a member of a value.
     Member(ExprId, NameId),
-    /// `of::name`: a member of a type or module.
+    /// `x::name`: a member of a type or module.
     Static(ExprId, NameId),
-    /// `of(..)`: the result of a call.
+    /// `x(..)`: the result of a call.
     Call(ExprId),
-    /// A value of this type: an annotation, `new T`, `T { .. }`.
+    /// A value of this type, by an annotation, `new T`, or `T { .. }`.
     Of(ExprId),
-    /// An item of a container: an index.
+    /// An item of a container, by an index or key.
     Item(ExprId),
-    /// A part of a container, in a container of the same type: `x[1:]`.
+    /// A part of a container, which is a container of the same type: `x[1:]`.
     Slice(ExprId),
-    /// The items of a loop, one by one; a map gives its keys, or pairs.
+    /// The items of a container in a loop. A map gives its keys, or pairs of key and value.
     Each(ExprId),
-    /// The value inside: `await x`, `x?`, `Some(x) = ..`.
+    /// The value inside another one: `await x`, `x?`, `Some(x) = ..`.
     Inner(ExprId),
-    /// The value that `with` binds.
+    /// The value that a `with` statement binds.
     Enter(ExprId),
-    /// Either of two values.
+    /// Either of two values. The code decides at run time which one.
     Either(ExprId, ExprId),
     /// A type with type arguments.
     Apply(ExprId, ExprId),
-    /// An argument, and the list of the next ones.
+    /// An argument, and the list of the arguments after it.
     Args(ExprId, ExprId),
     /// `self`, `this`
     This,
-    /// The class or type around the expression: `cls`, `Self`.
+    /// The class or type that contains the expression: `cls`, `Self`.
     SelfType,
-    /// `super`: the bases of the class.
+    /// `super`: the bases of the class around the expression.
     Super,
     /// `None`, `null`
     Null,
-    /// A number, a string, a list: a value of a type from outside, by that type's name.
+    /// A number, a string or a list. It is a value of a type from outside the index, with the name of that type.
     Literal(NameId),
-    /// A function without a name, by its result.
+    /// A function without a name. The expression is its result.
     Function(ExprId),
     /// The type of a value.
     TypeOf(ExprId),
-    /// A part of a tuple.
+    /// The part of a tuple at a position.
     Part(ExprId, CompactNumber),
 }
 
-/// The expressions of a file; each is stored once.
+/// The expressions of a file. Each different expression is stored once.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct ExprTable(Vec<Expr>);
 
@@ -91,7 +91,7 @@ impl ExprTable {
         self.0.capacity() * size_of::<Expr>()
     }
 
-    /// Returns a dotted path as written; empty for anything else.
+    /// Returns the dotted path that an expression writes; empty if the expression is no path.
     pub fn dotted_path(&self, id: ExprId, names: &NameTable) -> String {
         let mut parts = Vec::new();
         let mut current = id;
@@ -121,7 +121,7 @@ impl ExprTable {
     }
 }
 
-/// Collects the expressions of a file while it is read.
+/// Collects the expressions of a file during extraction.
 #[derive(Default)]
 pub(crate) struct ExprMaker {
     exprs: ExprTable,

@@ -1,4 +1,4 @@
-//! Holds the strings of a file.
+//! Stores the strings of a file.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::number::{CompactNumber, to_number};
 
-/// A string of the file, by number.
+/// The number of a string of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct NameId(CompactNumber);
 
 impl NameId {
-    /// No string; reads as the empty text.
+    /// Stands for no string, and reads as the empty text.
     pub const NONE: Self = Self(CompactNumber::NONE);
 
     pub fn is_none(self) -> bool {
@@ -29,12 +29,12 @@ impl NameId {
     }
 }
 
-/// Stores each string once, in one text.
+/// The strings of a file, each stored once, in one text.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct NameTable {
     text: String,
     ends: Vec<CompactNumber>,
-    /// The numbers in the order of the strings, for lookup. Long texts are left out: no query looks them up.
+    /// The numbers in the order of the strings, for lookup. Long texts are left out, because no query looks them up.
     order: Vec<CompactNumber>,
 }
 
@@ -46,7 +46,7 @@ impl NameTable {
         self.text.get(start as usize..end.get() as usize).unwrap_or_default()
     }
 
-    /// Returns the number of a string, if the file has it.
+    /// Returns the number of a string; `None` if the file does not have it.
     pub fn find(&self, text: &str) -> Option<NameId> {
         self.order.binary_search_by(|&n| self.get(NameId(n)).cmp(text)).ok().map(|index| NameId(self.order[index]))
     }
@@ -55,7 +55,7 @@ impl NameTable {
         self.text.capacity() + size_of::<CompactNumber>() * (self.ends.capacity() + self.order.capacity())
     }
 
-    /// Replaces these strings by empty ones.
+    /// Replaces these strings by empty strings.
     pub fn clear_names(&mut self, gone: &HashSet<NameId, FixedState>) {
         let mut text = String::with_capacity(self.text.len());
         let mut ends = Vec::with_capacity(self.ends.len());
@@ -77,7 +77,7 @@ impl NameTable {
     }
 }
 
-/// Returns the first bytes of a text as a number. Different numbers have the order of the texts.
+/// Returns the first bytes of a text as a number. If the numbers of two texts differ, they have the order of the texts.
 fn sort_prefix(text: &str) -> u64 {
     let mut bytes = [0; 8];
     let begin = text.as_bytes();
@@ -90,17 +90,17 @@ fn end_of(text: &str) -> CompactNumber {
     CompactNumber::new(to_number(text.len()))
 }
 
-/// Collects the strings of a file while it is read.
+/// Collects the strings of a file during extraction.
 #[derive(Default)]
 pub(crate) struct NameInterner<'a> {
     names: NameTable,
     seen: HashMap<&'a str, NameId, FixedState>,
-    /// Strings that do not occur in the source as they are.
+    /// Strings that the extraction has composed, which do not occur in the source.
     made: HashMap<String, NameId, FixedState>,
 }
 
 impl<'a> NameInterner<'a> {
-    /// Returns the number of a string of the source.
+    /// Returns the number of a string of the source. Adds the string if it is new.
     pub fn name(&mut self, text: &'a str) -> NameId {
         if let Some(&name) = self.seen.get(text) {
             return name;
@@ -113,7 +113,7 @@ impl<'a> NameInterner<'a> {
         name
     }
 
-    /// Returns the number of a string that the reader composed.
+    /// Returns the number of a string that the extraction has composed. Adds the string if it is new.
     pub fn intern_made(&mut self, text: &str) -> NameId {
         if let Some(&name) = self.seen.get(text).or_else(|| self.made.get(text)) {
             return name;
@@ -123,7 +123,8 @@ impl<'a> NameInterner<'a> {
         name
     }
 
-    /// Adds a text. A text of several words is not looked up, because it hardly occurs twice.
+    /// Adds a text, and returns its number. It does not look for a text of several words, because such a text hardly
+    /// occurs twice.
     pub fn intern_text(&mut self, text: &str) -> NameId {
         if text.contains([' ', '\n']) { self.push_text(text) } else { self.intern_made(text) }
     }
@@ -136,7 +137,7 @@ impl<'a> NameInterner<'a> {
         let mut names = self.names;
         names.text.shrink_to_fit();
         names.ends.shrink_to_fit();
-        // A string that is in both maps was added as a composed one first.
+        // A string in both maps was first added as a composed one, so it must not be counted twice.
         let made = self.made.into_values().map(|name| name.0);
         let mut order: Vec<CompactNumber> = self.seen.into_values().map(|name| name.0).chain(made).collect();
         order.sort_unstable();

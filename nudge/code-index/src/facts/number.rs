@@ -1,28 +1,29 @@
-//! Stores numbers in three bytes.
+//! Stores numbers in three bytes to save memory.
 
 use std::hash::{Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
 
-/// Converts an offset, a line or a number of things in one file, or a number of files.
+/// Converts a count to `u32`: an offset, a line, a number of things in a file, or a number of files.
 ///
 /// # Panics
-/// Panics if `count` is 2^32 or more; a file of `MAX_FILE_BYTES` and a project of `MAX_FILES` stay far below.
+/// Panics if `count` is 2^32 or more. A file of `MAX_FILE_BYTES` and a project of `MAX_FILES` have far smaller counts.
 pub(crate) fn to_number(count: usize) -> u32 {
     u32::try_from(count).expect("a file has less than 4 GiB, and a project less files")
 }
 
-/// Stands for "no number" in the three bytes.
+/// The three bytes that stand for no number.
 const MAX: u32 = 0xFF_FFFF;
 
-/// A number below 2^24, or none, which reads as [`u32::MAX`]. A file has at most 512 KiB, so its counts of bytes,
-/// lines, strings and nodes fit. The index holds many such numbers, so three bytes instead of four save memory.
+/// A number below 2^24, or none, which reads as [`u32::MAX`]. A file has at most 512 KiB, so its offsets, lines,
+/// strings and nodes have smaller numbers. The index stores many such numbers, and three bytes instead of four save
+/// memory.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "u32", into = "u32")]
 pub(crate) struct CompactNumber([u8; 3]);
 
 impl CompactNumber {
-    /// No number.
+    /// Stands for no number.
     pub const NONE: Self = Self([u8::MAX; 3]);
 
     pub const fn new(number: u32) -> Self {
@@ -39,7 +40,7 @@ impl CompactNumber {
     }
 }
 
-/// Hashes the value as one number: hashing three single bytes takes several times as long.
+/// Hashes the value as one number, because hashing three single bytes takes several times as long.
 impl Hash for CompactNumber {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u32(self.get());

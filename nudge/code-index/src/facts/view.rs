@@ -1,8 +1,8 @@
-//! Combines a node with the strings of its file.
+//! Shows a node together with the strings of its file.
 
 use super::{CodeNode, DocDrift, FileFacts, NodeKind, flag};
 
-/// A node and its file's facts.
+/// A node, with the facts of its file.
 #[derive(Debug, Clone, Copy)]
 pub struct NodeView<'a> {
     facts: &'a FileFacts,
@@ -15,32 +15,33 @@ impl<'a> NodeView<'a> {
         Self { facts, node, number }
     }
 
-    /// Returns its number in the file.
+    /// Returns the number of the node in its file.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Returns the name with its owners, `Flask.route`; a second equal name ends in `#2`.
+    /// Returns the name with its owners, such as `Flask.route`. If another node already has that name, the suffix `#2`
+    /// follows.
     pub fn qual(&self) -> &'a str {
         self.facts.text_of(self.node.qual)
     }
 
-    /// Returns the name.
+    /// Returns the name without its owners.
     pub fn name(&self) -> &'a str {
         self.facts.text_of(self.node.name)
     }
 
-    /// Returns the kind.
+    /// Returns the kind of the node.
     pub fn kind(&self) -> NodeKind {
         self.node.kind
     }
 
-    /// Returns the declaration on one line of at most 300 bytes; empty if withheld.
+    /// Returns the declaration on one line of at most 300 bytes. It is empty if it was withheld because of a secret.
     pub fn signature(&self) -> &'a str {
         self.facts.text_of(self.node.signature)
     }
 
-    /// Returns the documentation, at most 2,000 bytes.
+    /// Returns the documentation, at most 2,000 bytes; `None` if there is none.
     pub fn doc(&self) -> Option<&'a str> {
         Some(self.facts.text_of(self.node.doc)).filter(|doc| !doc.is_empty())
     }
@@ -50,12 +51,12 @@ impl<'a> NodeView<'a> {
         self.node
     }
 
-    /// Returns a hash of the parameters: it changes when a call may no longer fit.
+    /// Returns a hash of the parameters, which changes when an existing call may no longer fit.
     pub fn params_hash(&self) -> u32 {
         self.node.takes
     }
 
-    /// Returns the parameter names.
+    /// Returns the names of the parameters.
     pub fn params(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         let (from, to) = self.node.params;
         let facts = self.facts;
@@ -67,7 +68,7 @@ impl<'a> NodeView<'a> {
             .map(|name| facts.text_of(*name))
     }
 
-    /// Returns the paths of its base types and traits.
+    /// Returns the paths of the base types and traits.
     pub fn bases(&self) -> impl Iterator<Item = String> + use<'a> {
         let facts = self.facts;
         let all = facts.bases_of(self.node);
@@ -79,7 +80,7 @@ impl<'a> NodeView<'a> {
         self.node.flags & flag::TEST != 0
     }
 
-    /// Returns the contradictions in its documentation.
+    /// Returns the contradictions between the documentation and the code.
     pub fn list_drift(&self) -> impl Iterator<Item = &'a DocDrift> + use<'a> {
         let number = self.number;
         self.facts.drifts.iter().filter(move |(node, _)| *node == number).map(|(_, drift)| drift)

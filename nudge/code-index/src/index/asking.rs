@@ -1,4 +1,5 @@
-//! Answers queries about callers and callees in one state of the index; the queries share their intermediate results.
+//! Answers queries about callers, callees and tests. The index does not change during a group of queries, so the
+//! queries share their intermediate results.
 
 use std::cmp::Reverse;
 
@@ -6,12 +7,12 @@ use super::{CalleeSite, CallerList, CallerSite, CodeIndex, EdgeCertainty, NodeId
 use crate::facts::CompactNumber;
 use crate::resolve::CallResolver;
 
-/// The most calls of one name that a query checks.
+/// Largest number of calls of one name that a query checks.
 const SITES_MAX: usize = 4_000;
 
-/// Queries about an index that does not change during them.
+/// A group of queries about an index that does not change meanwhile.
 pub struct IndexQueries<'a> {
-    /// The index that is queried.
+    /// The index that the queries read.
     pub index: &'a CodeIndex,
     resolver: CallResolver<'a>,
 }
@@ -21,7 +22,7 @@ impl<'a> IndexQueries<'a> {
         Self { index, resolver: CallResolver::new(&index.store) }
     }
 
-    /// Finds the callers of a node, at most `limit`; `likely` adds callers that are not certain.
+    /// Finds the callers of a node, at most `limit`. With `likely`, the result also has callers that are not certain.
     pub fn callers_of(&self, id: NodeId, limit: usize, likely: bool) -> CallerList {
         let find = |limit| self.callers_within(id, limit, likely, &mut { SITES_MAX });
         if likely {
@@ -31,7 +32,8 @@ impl<'a> IndexQueries<'a> {
         }
     }
 
-    /// Finds callers as [`Self::callers_of`] does, and checks at most `budget` calls; subtracts them from it.
+    /// Finds callers as [`Self::callers_of`] does. Checks at most `budget` calls, and subtracts the checked ones from
+    /// `budget`.
     pub fn callers_within(&self, id: NodeId, limit: usize, likely: bool, budget: &mut usize) -> CallerList {
         let Some(found) = self.index.find_node(id) else { return CallerList::default() };
         let name = found.view.name();
@@ -71,7 +73,8 @@ impl<'a> IndexQueries<'a> {
         out
     }
 
-    /// Returns the files that may call a node, nearest first, because a query checks a limited number of calls.
+    /// Returns the files that may call a node, nearest first. The order matters, because a query checks a limited
+    /// number of calls.
     fn callers_files(&self, id: NodeId, path: &str, name: &str) -> Vec<u32> {
         let mut files = self.index.store.files_using(name);
         files.extend(self.default_users(id));
@@ -89,14 +92,14 @@ impl<'a> IndexQueries<'a> {
         files
     }
 
-    /// Returns the files that may import a node as the default export of its file.
+    /// Returns the files that may import a node as the default export of the node's file.
     fn default_users(&self, id: NodeId) -> Vec<u32> {
         let default =
             self.index.find_node(id).is_some_and(|found| found.view.node().flags & crate::facts::flag::DEFAULT != 0);
         if default { self.index.store.files_using("default") } else { Vec::new() }
     }
 
-    /// Finds the calls of a node, in the order of its lines.
+    /// Finds the calls that a node makes, sorted by line.
     pub fn callees_of(&self, id: NodeId, likely: bool) -> Vec<CalleeSite> {
         let find = || self.find_callees(id, likely);
         if likely { find() } else { self.index.store.kept.links_of(id).callees_or_find(find) }
@@ -118,7 +121,7 @@ impl<'a> IndexQueries<'a> {
         out
     }
 
-    /// Returns the lines on which a part of a file calls this name without a known target.
+    /// Returns the lines on which a part of a file calls this name without a known target. `within` names the part.
     pub fn leading_nowhere(&self, path: &str, within: Option<&str>, name: &str) -> Vec<u32> {
         let slot = self.index.store.slot_of(path);
         let Some((slot, file)) = slot.and_then(|slot| Some((slot, self.index.store.file_at(slot)?))) else {
@@ -135,12 +138,12 @@ impl<'a> IndexQueries<'a> {
         nowhere.map(|(_, call)| call.line.get()).collect()
     }
 
-    /// Finds the tests of a node, at most `limit`.
+    /// Finds the tests of a node. The result has at most `limit` links.
     pub fn tests_of(&self, id: NodeId, limit: usize) -> TestList {
         self.index.store.kept.links_of(id).tests_or_find(limit, || crate::tests_of::find_tests(self, id))
     }
 
-    /// Finds the tests and fixtures that use a fixture by the name of a parameter.
+    /// Finds the tests and fixtures that use a fixture, because they have a parameter with its name.
     pub(crate) fn asking_for(&self, id: NodeId) -> Vec<NodeId> {
         let Some(found) = self.index.find_node(id) else { return Vec::new() };
         let name = found.view.name();
@@ -149,7 +152,7 @@ impl<'a> IndexQueries<'a> {
             let Some(facts) = self.index.store.facts_at(*slot).filter(|facts| facts.names.find(name).is_some()) else {
                 continue;
             };
-            // A user of the fixture is in its file, or below the folder of its `conftest.py`.
+            // A user of the fixture is in the same file, or below the folder of the fixture's `conftest.py`.
             let folder = found.path.rsplit_once('/').map_or("", |(folder, _)| folder);
             if !path.starts_with(folder) {
                 continue;

@@ -1,4 +1,4 @@
-//! Caches the links of queried nodes until a file changes: an agent queries the same few nodes again and again.
+//! Caches the links of queried nodes until a file changes. An agent often queries the same few nodes again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -8,33 +8,32 @@ use parking_lot::Mutex;
 
 use super::{CalleeSite, CallerList, NodeId, NodeLookup, TestList};
 
-/// The most nodes with cached links. One node more empties the cache.
+/// Largest number of nodes with cached links. A further node empties the cache.
 const NODES_MAX: usize = 256;
-/// The most links of one kind that are cached for a node.
+/// Largest number of links of one kind that are cached for a node. A longer list is not cached.
 const LINKS_MAX: usize = 64;
 
-/// The links of a node. Each kind is complete once it has been queried.
+/// The links of one node. Each kind is found at its first query.
 #[derive(Debug, Default)]
 pub(super) struct NodeLinks {
-    /// The certain callers.
+    /// The callers whose calls are certain.
     callers: OnceLock<CallerList>,
-    /// The certain callees.
+    /// The callees whose calls are certain.
     callees: OnceLock<Vec<CalleeSite>>,
-    /// The tests.
+    /// The tests of the node.
     tests: OnceLock<TestList>,
 }
 
-/// The cached links of nodes, and the names by which they were queried. Every change of a file empties the cache, as it
-/// does with the targets of calls.
+/// The cached links of nodes, and the names by which nodes were queried. Every change of a file empties this cache.
 #[derive(Debug, Default)]
 pub(super) struct LinkCache {
     links: Mutex<HashMap<NodeId, Arc<NodeLinks>, FixedState>>,
-    /// The node of each name, in the file in which it was last queried.
+    /// For each name, the node that the last query found.
     named: Mutex<HashMap<Box<str>, NodeId, FixedState>>,
 }
 
 impl LinkCache {
-    /// Returns the cached links of a node.
+    /// Returns the cached links of a node; they are empty at first.
     pub fn links_of(&self, id: NodeId) -> Arc<NodeLinks> {
         let mut all = self.links.lock();
         if all.len() >= NODES_MAX && !all.contains_key(&id) {
@@ -43,7 +42,7 @@ impl LinkCache {
         Arc::clone(all.entry(id).or_default())
     }
 
-    /// Returns the node of a name in a file; calls `find` when the cache has none.
+    /// Returns the node with a name in a file. Calls `find` if the cache does not have it.
     pub fn find_or_keep(&self, file: u32, name: &str, find: impl FnOnce() -> NodeLookup) -> NodeLookup {
         let known = self.named.lock().get(name).copied();
         if let Some(id) = known.filter(|id| id.file == file) {
@@ -66,7 +65,7 @@ impl LinkCache {
         self.named.get_mut().clear();
     }
 
-    /// Returns about the bytes that the cache takes, without its own struct.
+    /// Returns the approximate number of bytes that the cache takes, without its own struct.
     pub fn memory_bytes(&self) -> usize {
         let count_bytes = |links: &Arc<NodeLinks>| {
             let to = links.callers.get().map_or(0, |callers| size_of_val(&*callers.edges));
@@ -80,7 +79,7 @@ impl LinkCache {
 }
 
 impl NodeLinks {
-    /// Returns the certain callers, at most `limit`; `find` finds all.
+    /// Returns the certain callers, at most `limit`. `find` must return all callers.
     pub fn callers_or_find(&self, limit: usize, find: impl FnOnce() -> CallerList) -> CallerList {
         let mut callers = found_once(&self.callers, |callers| callers.edges.len(), find);
         callers.omitted = callers.edges.len().saturating_sub(limit);
@@ -88,12 +87,12 @@ impl NodeLinks {
         callers
     }
 
-    /// Returns the certain callees.
+    /// Returns the certain callees. `find` must return all callees.
     pub fn callees_or_find(&self, find: impl FnOnce() -> Vec<CalleeSite>) -> Vec<CalleeSite> {
         found_once(&self.callees, Vec::len, find)
     }
 
-    /// Returns the tests of the node, at most `limit`; `find` finds all.
+    /// Returns the tests of the node, at most `limit`. `find` must return all tests.
     pub fn tests_or_find(&self, limit: usize, find: impl FnOnce() -> TestList) -> TestList {
         let mut tests = found_once(&self.tests, |tests| tests.links.len(), find);
         tests.omitted = tests.links.len().saturating_sub(limit);
@@ -102,7 +101,7 @@ impl NodeLinks {
     }
 }
 
-/// Returns the cached value, or calls `find` and caches the result unless it is long.
+/// Returns the cached value. If there is none, calls `find`, and caches the result unless it is long.
 fn found_once<T: Clone>(place: &OnceLock<T>, len: impl Fn(&T) -> usize, find: impl FnOnce() -> T) -> T {
     if let Some(known) = place.get() {
         return known.clone();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// The content of a manifest.
+/// The contents of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ManifestFile {
     Cargo(CargoManifest),
@@ -52,12 +52,12 @@ enum CargoDependency {
 }
 
 impl CargoManifest {
-    /// Returns the name by which code uses the library.
+    /// Returns the name by which code uses the library of the package.
     pub fn lib_name(&self) -> String {
         self.lib.name.clone().unwrap_or_else(|| self.package.name.replace('-', "_"))
     }
 
-    /// Returns the package for which a crate name stands, if a dependency renames it.
+    /// Returns the package that a dependency renames to this crate name; `None` if no dependency does that.
     pub fn package_of_alias(&self, name: &str) -> Option<&str> {
         [&self.dependencies, &self.dev_dependencies, &self.build_dependencies].into_iter().flatten().find_map(
             |(alias, dependency)| match dependency {
@@ -82,7 +82,8 @@ pub(crate) struct NpmPackage {
 }
 
 impl NpmPackage {
-    /// Returns the files that an import of the package may mean, best first. `subpath` is `.` or `./sub`.
+    /// Returns the files that an import of the package may mean, best first. `subpath` is `.` or a path such as
+    /// `./sub`.
     pub fn list_entries(&self, subpath: &str) -> Vec<String> {
         let mut out = Vec::new();
         let exports = &self.exports;
@@ -117,7 +118,7 @@ impl NpmPackage {
     }
 }
 
-/// Collects all paths under a value of `exports`, in order; it nests a few levels at most.
+/// Collects all paths in a value of `exports`, in order. Such a value nests only a few levels.
 fn collect_targets(value: &serde_json::Value, star: &str, out: &mut Vec<String>) {
     let mut todo = vec![value];
     while let Some(value) = todo.pop() {
@@ -147,18 +148,18 @@ struct TsConfigOptions {
 }
 
 impl TsConfig {
-    /// Returns `baseUrl`, relative to the folder of the file.
+    /// Returns `baseUrl`, relative to the folder of the configuration file.
     pub fn base_url(&self) -> Option<&str> {
         self.options.base.as_deref()
     }
 
-    /// Returns true if the configuration maps names to modules.
+    /// Returns true if the configuration maps module names to files.
     pub fn has_paths(&self) -> bool {
         !self.options.paths.is_empty()
     }
 
-    /// Returns the files that a module may mean by `paths`: by its whole name, else by the pattern with the longest
-    /// start.
+    /// Returns the files that `paths` gives for a module. A full name takes precedence over patterns, and the pattern
+    /// with the longest start takes precedence over other patterns.
     pub fn match_paths(&self, module: &str) -> Vec<String> {
         let matched = |pattern: &str| match pattern.split_once('*') {
             None => (pattern == module).then_some((usize::MAX, "")),
@@ -176,7 +177,7 @@ impl TsConfig {
 }
 
 impl ManifestFile {
-    /// Reads a manifest; an unreadable one counts as empty.
+    /// Reads a manifest. An unreadable manifest counts as empty.
     pub fn read(path: &str, bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(bytes);
         match path.rsplit('/').next().unwrap_or(path) {

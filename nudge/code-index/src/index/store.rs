@@ -1,4 +1,4 @@
-//! Holds the tables of an index: files by path, and the files in which a name occurs.
+//! Stores the tables of an index: files by path, and the files in which a name occurs.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -17,9 +17,9 @@ use super::manifest::ManifestFile;
 use super::targets::CallTargets;
 use super::{EdgeCertainty, NodeId};
 
-/// Files by the hash of a name.
+/// For the hash of each name, the numbers of the files.
 type Postings = HashMap<u64, Slots, FixedState>;
-/// A list that holds four files without an allocation: most names occur in a few files.
+/// A list that stores up to four files without an allocation, because most names occur in a few files.
 type Slots = SmallVec<[u32; 4]>;
 
 #[derive(Debug)]
@@ -35,27 +35,27 @@ impl IndexedFile {
     }
 }
 
-/// Holds the facts of all files. It changes file by file, and stores nothing that depends on more than one file, except
-/// caches.
+/// The facts of all files. Apart from its caches, the store contains nothing that depends on more than one file, so a
+/// change of a file affects only the facts of that file.
 #[derive(Debug, Default)]
 pub(crate) struct FileStore {
     files: Vec<Option<IndexedFile>>,
     free: Vec<u32>,
     pub paths: BTreeMap<Arc<str>, u32>,
     pub manifests: BTreeMap<Arc<str>, ManifestFile>,
-    /// Files that define the name.
+    /// The files that define a name.
     defined: Postings,
-    /// Files that call the name, or import it under another name.
+    /// The files that call a name, or that import it under another name.
     used: Postings,
-    /// Files with methods for a type of this name.
+    /// The files that have methods for a type with a name.
     implemented: Postings,
-    /// Files whose path ends in the name, without extension.
+    /// The files whose path ends with a name and an extension.
     stems: Postings,
-    /// Test files that are named after the stem in lower case.
+    /// The test files that are named after a stem in lower case.
     testing: Postings,
-    /// Is true when the target of any call is cached.
+    /// True when the target of at least one call is cached.
     has_targets: AtomicBool,
-    /// The links of queried nodes.
+    /// The cached links of queried nodes.
     pub(super) kept: LinkCache,
 }
 
@@ -68,10 +68,10 @@ enum PostingTable {
     Testing,
 }
 
-/// Returns the names under which each table lists a file, without repetition.
+/// Returns for each table the names under which it must list the file, without repetition.
 fn list_rows(path: &str, facts: &FileFacts) -> [(PostingTable, Vec<u64>); 5] {
     let name = |name: NameId| hash_name(facts.text_of(name));
-    // Code calls a renamed import by its alias.
+    // Code calls a renamed import by its alias, so the original name must be listed too.
     let renamed = facts.imports.iter().filter(|i| i.alias != i.name && !i.name.is_none()).map(|i| i.name);
     let implemented = facts.impls.iter().filter_map(|block| last_name(facts, block.self_type));
     [
@@ -86,7 +86,7 @@ fn list_rows(path: &str, facts: &FileFacts) -> [(PostingTable, Vec<u64>); 5] {
     ]
 }
 
-/// Sorts the names and drops repetitions. A file stores each text once, so equal numbers mean equal names.
+/// Sorts the names and removes repetitions. A file stores each text once, so equal numbers mean equal names.
 fn sort_dedup(names: impl Iterator<Item = NameId>) -> impl Iterator<Item = NameId> {
     let mut names: Vec<NameId> = names.collect();
     names.sort_unstable();
@@ -123,7 +123,7 @@ impl FileStore {
         self.manifests.insert(path.into(), manifest);
     }
 
-    /// Returns the cached target of a call by the call's number, or finds it.
+    /// Returns the cached target of a call. If there is none, finds and caches it.
     pub fn target_or_find(
         &self,
         file: &IndexedFile,
@@ -136,7 +136,7 @@ impl FileStore {
         file.targets.target_or_find(file.facts.calls.len(), number, find)
     }
 
-    /// Empties the caches that depend on more than one file.
+    /// Empties the caches, because their contents depend on more than one file.
     fn forget_links(&mut self) {
         self.kept.clear_links();
         if std::mem::take(self.has_targets.get_mut()) {
@@ -185,14 +185,15 @@ impl FileStore {
         self.paths.get(path).copied()
     }
 
-    /// Returns true if there are files below a folder.
+    /// Returns true if the index has files below the folder.
     pub fn has_folder(&self, path: &str) -> bool {
         let under = format!("{path}/");
         let from = (Bound::Included(under.as_str()), Bound::Unbounded);
         !path.is_empty() && self.paths.range::<str, _>(from).next().is_some_and(|(first, _)| first.starts_with(&under))
     }
 
-    /// Returns the files of a table, by path: the result must not depend on the order in which files were put.
+    /// Returns the files of a table sorted by path, because a result must not depend on the order in which files were
+    /// added.
     fn by_path(&self, slots: Option<&Slots>) -> Vec<u32> {
         let Some(slots) = slots else { return Vec::new() };
         let mut slots = slots.to_vec();
@@ -220,12 +221,12 @@ impl FileStore {
         self.by_path(self.stems.get(&hash_name(name)))
     }
 
-    /// Returns the test files that are named after a stem in lower case.
+    /// Returns the test files that are named after the stem, which is in lower case.
     pub fn find_test_files(&self, stem: &str) -> Vec<u32> {
         self.by_path(self.testing.get(&hash_name(stem)))
     }
 
-    /// Returns all nodes of a name.
+    /// Returns all nodes with a name, as pairs of file and node number.
     pub fn nodes_named(&self, name: &str) -> Vec<(u32, u32)> {
         let mut out = Vec::new();
         for slot in self.files_defining(name) {
@@ -242,7 +243,7 @@ impl FileStore {
             .iter()
             .map(|table| {
                 let beyond = table.values().filter(|files| files.spilled()).map(|files| files.capacity() * 4);
-                // Counts a key, its files, and one byte of control data per entry of the table.
+                // Counts for each entry of the table a key, its files, and one byte of control data.
                 table.capacity() * (size_of::<(u64, Slots)>() + 1) + beyond.sum::<usize>()
             })
             .sum();
@@ -251,7 +252,7 @@ impl FileStore {
     }
 }
 
-/// Returns the last name of a type's path.
+/// Returns the last name in the path of a type.
 pub(crate) fn last_name(facts: &FileFacts, ty: crate::facts::ExprId) -> Option<NameId> {
     let mut current = ty;
     for _ in 0..16 {
@@ -264,7 +265,7 @@ pub(crate) fn last_name(facts: &FileFacts, ty: crate::facts::ExprId) -> Option<N
     None
 }
 
-/// Returns the part of a path that names the module: `b` of `a/b.py` and of `a/b/__init__.py`.
+/// Returns the part of a path that is the name of the module: `b` for `a/b.py` and for `a/b/__init__.py`.
 pub(crate) fn module_stem(path: &str) -> &str {
     let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
     let stem = file.split('.').next().unwrap_or(file);
@@ -274,7 +275,7 @@ pub(crate) fn module_stem(path: &str) -> &str {
     }
 }
 
-/// Returns true if a range is that of a whole file.
+/// Returns true if the range is that of a whole file.
 pub(crate) fn of_file(from: u32, to: u32) -> bool {
     from == 0 && to == u32::MAX
 }

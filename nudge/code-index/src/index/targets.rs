@@ -1,29 +1,30 @@
-//! Caches the targets of a file's calls: only the first query about the callers of a common name is slow.
+//! Caches the targets of a file's calls, so that only the first query about a common name is slow.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{EdgeCertainty, NodeId};
 
-/// The targets of the calls of one file; each is found when a query first needs it. Every change of a file empties this
-/// cache, since any file may change the meaning of a name.
+/// The targets of the calls of one file. A query finds a target when it first needs it. Every change of any file
+/// empties this cache, because any file may change the meaning of a name.
 #[derive(Debug, Default)]
 pub(super) struct CallTargets(OnceLock<Box<[AtomicU32]>>);
 
-/// File, node and certainty are packed into one word, so that readers never wait for each other.
+/// Numbers of bits for the file and the node. File, node and certainty are packed into one word, so that readers never
+/// wait for each other.
 const FILE: u32 = 17;
 const NODE: u32 = 3;
 const HOW: u32 = 0b111;
-/// Two special words: no query has needed the target yet; a query found no certain target.
+/// Two special words. `OPEN`: no query has needed the target yet. `NONE`: there is no certain target.
 const OPEN: u32 = 0;
 const NONE: u32 = 1;
-/// The certainties, in the order of their packed numbers, which begin with `FIRST_HOW`.
+/// The certainties in the order of their packed numbers. The first number is `FIRST_HOW`.
 const HOWS: [EdgeCertainty; 4] =
     [EdgeCertainty::Local, EdgeCertainty::SelfMember, EdgeCertainty::Imported, EdgeCertainty::Typed];
 const FIRST_HOW: u32 = 2;
 
 impl CallTargets {
-    /// Returns the target of the call `number` of `calls` calls; calls `find` the first time.
+    /// Returns the target of the call `number`, one of `calls` calls in the file. Calls `find` the first time.
     pub fn target_or_find(
         &self,
         calls: usize,
@@ -49,13 +50,13 @@ impl CallTargets {
         self.0.take();
     }
 
-    /// Returns the bytes that the cache takes, without its own struct.
+    /// Returns the number of bytes that the cache takes, without its own struct.
     pub fn memory_bytes(&self) -> usize {
         self.0.get().map_or(0, |all| size_of_val(&**all))
     }
 }
 
-/// Packs a target; returns `None` if it does not fit, and the target is then found again each time.
+/// Packs a target into a word. Returns `None` if the target does not fit; each query then finds the target again.
 fn pack_target(id: NodeId, how: EdgeCertainty) -> Option<u32> {
     let how_index = u32::try_from(HOWS.iter().position(|other| *other == how)?).ok()?;
     let fits = id.node < 1 << (FILE - NODE) && id.file < 1 << (u32::BITS - FILE);

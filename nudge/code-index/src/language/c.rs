@@ -1,4 +1,4 @@
-//! Reads C, and the part of C++ that is like C with classes.
+//! Reads C, and the part of C++ that is C with classes.
 
 use tree_sitter::Node as Syntax;
 
@@ -96,7 +96,7 @@ fn macro_(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// Finds the function in a declarator, below pointers and parentheses.
+/// Finds the declarator of the function in a declaration, below pointers and parentheses.
 fn find_function_declarator(node: Syntax<'_>) -> Option<Syntax<'_>> {
     let mut current = node.child_by_field_name("declarator")?;
     for _ in 0..16 {
@@ -108,7 +108,7 @@ fn find_function_declarator(node: Syntax<'_>) -> Option<Syntax<'_>> {
     None
 }
 
-/// Finds the name in a declarator.
+/// Finds the name that a declarator declares.
 fn name_in(node: Syntax<'_>) -> Option<Syntax<'_>> {
     let mut current = node;
     for _ in 0..16 {
@@ -136,7 +136,7 @@ fn note_function(walk: &mut TreeWalk<'_>, node: Syntax<'_>, head: Syntax<'_>, na
     let body = node.child_by_field_name("body");
     let mut name = name;
     if name.kind() == "qualified_identifier" {
-        // Handles `void T::f() {}`.
+        // Handles a method outside its class, such as `void T::f() {}`.
         let owner = walk.lower_field(name, "scope");
         let block = walk.impl_block(owner, ExprId::NONE, node);
         walk.open_frame(node, FrameKind::Impl(block));
@@ -183,7 +183,7 @@ fn visit_declaration(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// Handles `for (auto& x : xs)`.
+/// Handles a loop over a range, such as `for (auto& x : xs)`.
 fn visit_range_loop(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     walk.open_frame(node, FrameKind::Block);
     if let Some(name) = node.child_by_field_name("declarator").and_then(name_in) {
@@ -208,7 +208,7 @@ fn visit_lambda(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
 }
 
 fn visit_class(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
-    // Without a body the syntax only mentions a class.
+    // Without a body, the syntax only mentions a class and does not define it.
     let (Some(name), Some(body)) = (node.child_by_field_name("name"), node.child_by_field_name("body")) else { return };
     let name = walk.name_of(name);
     if name.is_none() {
@@ -256,7 +256,7 @@ fn type_(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let number = walk.add_node(draft);
     let value = lower_typed(walk, ty, None);
     walk.add_result(number, value, start_byte(node));
-    // The members of a struct without a name are members of this definition.
+    // If the struct has no name, its members are members of this type alias.
     if ty.is_some_and(|ty| ty.child_by_field_name("body").is_some() && ty.child_by_field_name("name").is_none()) {
         walk.open_frame(node, FrameKind::Class(number));
     }

@@ -1,4 +1,4 @@
-//! C#.
+//! Reads C#.
 
 use tree_sitter::Node as Syntax;
 
@@ -128,7 +128,7 @@ fn visit_property(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// Notes a field of a class, or binds a name in a block.
+/// Notes a field in a class. In a block, binds a local variable.
 fn visit_variable(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let ty = node.child_by_field_name("type");
     let mut cursor = node.walk();

@@ -1,18 +1,19 @@
-//! Shares visitors among the languages with braces.
+//! Provides functions that several languages with braces use.
 
 use tree_sitter::Node as Syntax;
 
 use crate::extract::{FrameKind, NodeDraft, TreeWalk, end_byte, start_byte};
 use crate::facts::{BindingTarget, Expr, ExprId, ImplBlock, NameId, NodeKind, flag, to_number};
 
-/// Reads the comments right before a node; attributes of the node may stand between.
+/// Returns the documentation from the comments directly before a node. Attributes of the node may be between them and
+/// the node.
 pub(super) fn read_doc(walk: &mut TreeWalk<'_>, node: Syntax<'_>, wanted: &[&str]) -> Option<String> {
     let mut comments = walk.comments_before(node.start_position().row);
     comments.retain(|comment| wanted.iter().any(|start| comment.starts_with(start)));
     crate::extract::text::clean_doc(&crate::doc::strip_comment_marks(&comments))
 }
 
-/// Makes the expression for one part of a value; unknown if value or position is unknown.
+/// Makes the expression for one part of a value. The part is unknown if the value or the position is unknown.
 pub(super) fn make_part(walk: &mut TreeWalk<'_>, value: ExprId, place: Option<u32>) -> ExprId {
     match place {
         Some(place) if !value.is_none() => walk.add_expr(Expr::Part(value, place.into())),
@@ -21,7 +22,8 @@ pub(super) fn make_part(walk: &mut TreeWalk<'_>, value: ExprId, place: Option<u3
 }
 
 /// Lists the patterns in a tuple or array pattern, each with its position. The position is unknown after `..` or
-/// `*rest`. The function counts commas instead of nodes, since a hole and `_` are not nodes, and a comment is one.
+/// `*rest`. The function counts commas and not syntax nodes, because a hole and `_` are not nodes, and a comment is
+/// one.
 pub(super) fn list_places(node: Syntax<'_>) -> Vec<(Syntax<'_>, Option<u32>)> {
     let mut cursor = node.walk();
     let mut place = Some(0);
@@ -41,7 +43,7 @@ pub(super) fn list_places(node: Syntax<'_>) -> Vec<(Syntax<'_>, Option<u32>)> {
     out
 }
 
-/// Adds a node to the index; `name` is the syntax node of its name.
+/// Adds a node to the facts. `name` is the syntax node of its name.
 pub(super) fn note_node(
     walk: &mut TreeWalk<'_>,
     node: Syntax<'_>,
@@ -61,8 +63,8 @@ pub(super) fn note_node(
     Some(walk.add_node(NodeDraft { kind, name, whole: node, body, flags, doc, bare }))
 }
 
-/// Opens a class without a name. Inside such a class, `this` and unqualified names are not looked up in the surrounding
-/// code, so their types are unknown.
+/// Opens a class without a name. Inside it, `this` and unqualified names must not mean things of the surrounding code,
+/// so their types are unknown.
 pub(super) fn open_nameless(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let number = to_number(walk.facts.impls.len());
     walk.facts.impls.push(ImplBlock {
@@ -74,7 +76,7 @@ pub(super) fn open_nameless(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     walk.open_frame(node, FrameKind::Impl(number));
 }
 
-/// Notes the result of a function from the type in a field.
+/// Notes the result of a function by the type in a field of its syntax.
 pub(super) fn note_result(walk: &mut TreeWalk<'_>, node: Syntax<'_>, number: u32, field: &str) {
     if let Some(ty) = walk.child_by_field(node, field) {
         let ty = walk.lower_expr(ty);
@@ -86,7 +88,7 @@ pub(super) fn note_result(walk: &mut TreeWalk<'_>, node: Syntax<'_>, number: u32
     }
 }
 
-/// Notes the parameters of a function: `name_of` finds the name of each, and the field `type` has its type.
+/// Notes the parameters of a function. `name_of` finds the name of each parameter, and the field `type` has its type.
 pub(super) fn note_params(
     walk: &mut TreeWalk<'_>,
     node: Syntax<'_>,
@@ -114,7 +116,7 @@ pub(super) fn note_params(
     walk.set_params(number, names);
 }
 
-/// Binds a name in the innermost frame; in a function the name is visible after its declaration.
+/// Binds a name in the innermost frame. In a function, the name is visible only after its declaration.
 pub(super) fn bind_value(walk: &mut TreeWalk<'_>, name: NameId, value: ExprId, site: Syntax<'_>) {
     let frame = walk.current_frame();
     let from =
@@ -122,7 +124,7 @@ pub(super) fn bind_value(walk: &mut TreeWalk<'_>, name: NameId, value: ExprId, s
     walk.add_binding(name, from, frame.to, start_byte(site), BindingTarget::Value(value));
 }
 
-/// Binds a name inside a node.
+/// Binds a name that is visible inside the syntax node `scope`.
 pub(super) fn bind_in(walk: &mut TreeWalk<'_>, name: NameId, value: ExprId, scope: Syntax<'_>) {
     walk.add_binding(name, start_byte(scope), end_byte(scope), start_byte(scope), BindingTarget::Value(value));
 }
@@ -131,14 +133,14 @@ pub(super) fn open_block(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     walk.open_frame(node, FrameKind::Block);
 }
 
-/// Notes a call of the callee in the field `function`.
+/// Notes a call. The field `function` has the callee.
 pub(super) fn call(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     if let Some(function) = walk.child_by_field(node, "function") {
         walk.call_of(function, false);
     }
 }
 
-/// Makes a value of the type in `ty`, or uses `value` if the type is `var`.
+/// Returns a value of the type `ty`. If the type is `var` or `auto`, returns the value of the expression `value`.
 pub(super) fn lower_typed(walk: &mut TreeWalk<'_>, ty: Option<Syntax<'_>>, value: Option<Syntax<'_>>) -> ExprId {
     match ty.filter(|ty| !matches!(walk.node_text(*ty), "var" | "auto")) {
         Some(ty) => {

@@ -1,4 +1,4 @@
-//! JavaScript and TypeScript.
+//! Reads JavaScript and TypeScript.
 
 mod bind;
 mod modules;
@@ -86,7 +86,7 @@ const VISITS: &[(&str, Visit)] = &[
 
 fn read_doc(walk: &mut TreeWalk<'_>, row: usize) -> Option<String> {
     let mut comments = walk.comments_before(row);
-    // A comment that is not JSDoc is about the code and not about its use.
+    // Keeps only JSDoc comments. Other comments describe the code and not its use.
     comments.retain(|comment| comment.starts_with("/**"));
     let last = comments.pop()?;
     crate::extract::text::clean_doc(&crate::doc::strip_comment_marks(&[last]))
@@ -96,7 +96,7 @@ fn open_block(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     walk.open_frame(node, FrameKind::Block);
 }
 
-/// Handles the type of a function; its parameters belong to no function node.
+/// Opens a frame for the type of a function. The parameters in it belong to no node.
 fn type_scope(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     walk.open_frame(node, FrameKind::Function(NO_NODE));
 }
@@ -134,7 +134,7 @@ fn visit_function(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     open_function(walk, node, number);
 }
 
-/// Notes the result and parameters of a function, and opens its frame.
+/// Notes the result and the parameters of a function, and opens a frame for it.
 fn open_function(walk: &mut TreeWalk<'_>, node: Syntax<'_>, number: u32) {
     if let Some(ty) = walk.child_by_field(node, "return_type") {
         let ty = walk.lower_expr(ty);
@@ -245,7 +245,7 @@ fn visit_namespace(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// Visits an object or an object type: its members belong to the name to which it is assigned.
+/// Visits an object or an object type. The members belong to the name to which the object is assigned.
 fn visit_object(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let what = walk.named.remove(&node.id()).map_or(FrameKind::Function(NO_NODE), FrameKind::Class);
     walk.open_frame(node, what);
@@ -281,7 +281,7 @@ fn visit_method(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     open_function(walk, node, number);
 }
 
-/// Visits a field, or a method if the field holds a function.
+/// Visits a field. A field that contains a function is a method.
 fn visit_property(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let field = if node.kind() == "field_definition" { "property" } else { "name" };
     let name = read_key(walk, node, field);
@@ -355,7 +355,7 @@ fn call(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     bind::hint_function(walk, node, function);
 }
 
-/// Adds a test with this title: `it("does this", () => ..)`.
+/// Adds a test, which has its title as its name: `it("does this", () => ..)`.
 fn test(walk: &mut TreeWalk<'_>, node: Syntax<'_>, function: Syntax<'_>) {
     let called = walk.node_text(function);
     let head = called.split_once(['.', '(']).map_or(called, |(head, _)| head);

@@ -1,4 +1,4 @@
-//! Go.
+//! Reads Go.
 
 use tree_sitter::Node as Syntax;
 
@@ -77,7 +77,7 @@ const SHAPES: &[(&str, SyntaxShape)] = &[
 
 const DOCS: &[&str] = &["//", "/*"];
 
-/// Lowers the results of a function to one value or a tuple.
+/// Lowers the results of a function to one value, or to a tuple.
 fn lower_results(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let mut cursor = node.walk();
     let mut types: Vec<ExprId> = Vec::new();
@@ -101,7 +101,7 @@ fn visit_package(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
 fn visit_import(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let Some(path) = node.child_by_field_name("path") else { return };
     let path = walk.node_text(path).trim_matches(['"', '`']);
-    // The package's name is the last part of the path, or the part before a version.
+    // The name of a package is the last part of its path, or the part before a version.
     let mut parts = path.rsplit('/');
     let last = parts.next().unwrap_or(path);
     let version =
@@ -199,7 +199,7 @@ fn bind_params(walk: &mut TreeWalk<'_>, node: Syntax<'_>, number: u32) -> Vec<Na
     out
 }
 
-/// Lowers unary operators: `<-c` takes an item from a channel, and `*p` and `&x` keep the type here.
+/// Lowers unary operators. `<-c` takes an item from a channel. `*p` and `&x` count as values of the same type.
 fn lower_unary(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let value = walk.lower_field(node, "operand");
     let takes = node.child_by_field_name("operator").is_some_and(|operator| walk.node_text(operator) == "<-");
@@ -216,7 +216,7 @@ fn type_(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let kind = match ty.kind() {
         "struct_type" => NodeKind::Class,
         "interface_type" => NodeKind::Trait,
-        // A `type` declaration makes a new type with its own methods.
+        // A `type` declaration makes a new type, which can have methods of its own.
         _ if node.kind() == "type_spec" => NodeKind::Class,
         _ => NodeKind::Type,
     };
@@ -235,7 +235,7 @@ fn type_(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     walk.open_frame(node, FrameKind::Class(number));
 }
 
-/// Notes the type that a struct or interface embeds, since its methods become methods of the outer type.
+/// Notes the type that a struct or interface embeds. Methods of the embedded type become methods of the outer type.
 fn note_embedded(walk: &mut TreeWalk<'_>, ty: Syntax<'_>, number: u32) {
     let list = if ty.kind() == "struct_type" { ty.named_child(0) } else { Some(ty) };
     let Some(list) = list.filter(|_| matches!(ty.kind(), "struct_type" | "interface_type")) else { return };
@@ -306,7 +306,7 @@ fn pick_nth(walk: &TreeWalk<'_>, list: ExprId, place: usize) -> ExprId {
     }
 }
 
-/// Binds the names of `a, err := f()`.
+/// Binds the names on the left side of `a, err := f()`.
 fn visit_short_var(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else {
         return;
@@ -316,7 +316,7 @@ fn visit_short_var(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let frame = walk.current_frame();
     let mut cursor = left.walk();
     for (name, place) in left.named_children(&mut cursor).zip(0_u32..) {
-        // The second name gets a flag that says whether there is a value.
+        // Here the second name gets a flag that says whether there is a value.
         let asks = matches!(
             right.named_child(0).map(|call| call.kind()),
             Some("type_assertion_expression" | "index_expression")

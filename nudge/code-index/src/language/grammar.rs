@@ -1,4 +1,5 @@
-//! Combines a grammar with the tables that interpret its syntax, indexed by the number of the syntax kind.
+//! Combines a grammar with the tables that say how to read its syntax. The number of a syntax kind is the index into
+//! the tables.
 
 use std::collections::HashMap;
 
@@ -7,41 +8,43 @@ use tree_sitter::{Language as Parser, Node};
 
 use crate::extract::TreeWalk;
 
-/// A function that the walk runs at a node of the tree.
+/// A function that the walk calls at a node of the syntax tree.
 pub(crate) type Visit = for<'a> fn(&mut TreeWalk<'a>, Node<'_>);
 
-/// The meaning of a syntax kind as an expression or type. Texts are names of fields; `""` is the first named child.
+/// The way in which a syntax kind becomes an expression or type. The strings are names of fields; `""` is the first
+/// named child.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum SyntaxShape {
     Name,
     Member(&'static str, &'static str),
     Static(&'static str, &'static str),
     Call(&'static str),
-    /// A call, unless the function lowers it to something else.
+    /// A call, or another expression if the function lowers it to one.
     CallOr(&'static str, Lower),
-    /// A method call: the field of the object, which may be absent, and the field of the name.
+    /// A method call. The first string is the field of the object, which may be missing, and the second is the field of
+    /// the name.
     Invoke(&'static str, &'static str),
-    /// A value of the type in the field.
+    /// A value of the type in this field.
     Of(&'static str),
     Inner(&'static str),
     Item(&'static str),
-    /// The value in the field, unchanged.
+    /// The value in this field, unchanged.
     Pass(&'static str),
-    /// A type with type arguments in a child.
+    /// A type in one field, with type arguments in another.
     Apply(&'static str, &'static str),
-    /// Either of two values.
+    /// Either of two values, which are in these fields.
     Either(&'static str, &'static str),
-    /// All named children, as a tuple.
+    /// A tuple of all named children.
     Tuple(&'static str),
     Null,
     This,
     Super,
     Literal(&'static str),
-    /// A function of the language lowers it.
+    /// A function of the language lowers the syntax.
     Own(Lower),
 }
 
-/// A function of a language that lowers a syntax node.
+/// A function that lowers a syntax node to an expression.
 pub(crate) type Lower = for<'a> fn(&mut TreeWalk<'a>, Node<'_>) -> crate::facts::ExprId;
 
 /// The tables of a language.
@@ -49,13 +52,13 @@ pub(crate) struct LanguageSpec {
     pub parser: fn() -> Parser,
     pub visits: &'static [(&'static str, Visit)],
     pub shapes: &'static [(&'static str, SyntaxShape)],
-    /// Syntax kinds that add to the complexity.
+    /// The syntax kinds that increase the complexity.
     pub branches: &'static [&'static str],
-    /// Syntax kinds that are comments.
+    /// The syntax kinds that are comments.
     pub comments: &'static [&'static str],
-    /// Syntax kinds that the walk does not enter, because no visited syntax is inside.
+    /// The syntax kinds that the walk does not enter, because they contain nothing that it visits.
     pub leaves: &'static [&'static str],
-    /// Syntax kinds in which the walk enters only the first child: the rest is a dot and a name.
+    /// The syntax kinds of which the walk enters only the first child. The other children are a dot and a name.
     pub heads: &'static [&'static str],
 }
 
@@ -63,11 +66,11 @@ pub(crate) struct LanguageSpec {
 pub(crate) struct Grammar {
     pub parser: Parser,
     pub rows: Vec<SyntaxRow>,
-    /// The numbers of the fields by name, because the parser searches names one by one.
+    /// The numbers of the fields, by name. The map is needed because the parser compares all names one after another.
     pub fields: HashMap<String, u16, FixedState>,
 }
 
-/// The tables' entry for one syntax kind.
+/// The entry of the tables for one syntax kind.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct SyntaxRow {
     pub visit: Option<Visit>,
@@ -77,12 +80,12 @@ pub(crate) struct SyntaxRow {
     pub inside: WalkExtent,
 }
 
-/// The children of a node that the walk visits.
+/// Says which children of a syntax node the walk visits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum WalkExtent {
     #[default]
     All,
-    /// The first child.
+    /// Only the first child.
     First,
     Nothing,
 }

@@ -1,4 +1,4 @@
-//! Java.
+//! Reads Java.
 
 use tree_sitter::Node as Syntax;
 
@@ -236,7 +236,8 @@ fn visit_method(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     walk.open_frame(node, FrameKind::Function(number));
 }
 
-/// Compares the documentation with the signature. In Javadoc, `@param <T>` is a type parameter and not one of `params`.
+/// Compares the documentation of a method with its signature. In Javadoc, `@param <T>` is a type parameter and so not
+/// one of `params`.
 fn check_method_doc(walk: &mut TreeWalk<'_>, node: Syntax<'_>, number: u32) {
     let Some(list) = node.child_by_field_name("parameters") else { return };
     let mut cursor = list.walk();
@@ -273,7 +274,7 @@ fn visit_field(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// Visits a value of an enum.
+/// Visits a constant of an enum.
 fn visit_constant(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     if let (FrameKind::Class(owner), Some(name)) = (walk.owner_frame().what, node.child_by_field_name("name")) {
         let ty = walk.add_expr(Expr::SelfType);

@@ -1,4 +1,4 @@
-//! PHP.
+//! Reads PHP.
 
 use tree_sitter::Node as Syntax;
 
@@ -73,7 +73,7 @@ const SHAPES: &[(&str, SyntaxShape)] = &[
 
 const DOCS: &[&str] = &["/**"];
 
-/// Lowers a variable; the names of variables keep their `$`, those of functions and classes have none.
+/// Lowers a variable. Names of variables keep their `$`, so they never equal names of functions and classes.
 fn lower_variable(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     if walk.node_text(node) == "$this" {
         return walk.add_expr(Expr::This);
@@ -173,7 +173,7 @@ fn visit_property(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// Binds `$x = ..` in the whole function; a variable that is assigned twice has either value.
+/// Binds the variable of `$x = ..` in the whole function. A variable that is assigned twice may have either value.
 fn visit_assignment(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let (Some(left), Some(right)) = (node.child_by_field_name("left"), node.child_by_field_name("right")) else {
         return;
@@ -189,7 +189,7 @@ fn visit_assignment(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// Binds a variable, which is visible in its whole function.
+/// Binds a variable, which is visible in the whole function around it.
 fn bind_variable(walk: &mut TreeWalk<'_>, variable: Syntax<'_>, value: ExprId, site: Syntax<'_>) {
     let name = walk.name_of(variable);
     let owner = walk.owner_frame();

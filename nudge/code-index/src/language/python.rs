@@ -1,4 +1,4 @@
-//! Python.
+//! Reads Python.
 
 mod bind;
 
@@ -100,7 +100,7 @@ const SHAPES: &[(&str, SyntaxShape)] = &[
     ("tuple", SyntaxShape::Tuple("tuple")),
 ];
 
-/// Lowers calls with a special meaning: `super()`, and `cast(T, x)`, which is a `T`.
+/// Lowers calls with a special meaning, such as `super()`. A call of `cast(T, x)` is a value of the type `T`.
 fn call_value(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let Some(function) = walk.child_by_field(node, "function") else { return ExprId::NONE };
     if function.kind() == "identifier" {
@@ -131,7 +131,8 @@ fn lower_generic(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     walk.add_expr(Expr::Apply(object, args))
 }
 
-/// Lowers `x[..]`: a type with arguments, or an item of a value. Only its use tells which, so both are the same here.
+/// Lowers `x[..]`. The syntax is a type with arguments, or an item of a value. Both get the same expression, because
+/// only the use shows which one it is.
 fn lower_subscript(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let object = walk.lower_field(node, "value");
     if object.is_none() {
@@ -170,7 +171,7 @@ fn lower_or(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     if and { right } else { walk.add_either(left, right) }
 }
 
-/// Lowers a string where a type is expected: `"Flask"`, `t.Optional["Flask"]`, `"Flask | None"`.
+/// Lowers a string at a position where a type is expected: `"Flask"`, `t.Optional["Flask"]`, `"Flask | None"`.
 fn lower_string(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let text = walk.node_text(node).trim_matches(['"', '\'']);
     let types = |text: &str| text.split(['|', '.']).all(|part| is_name(part.trim()));
@@ -188,11 +189,11 @@ fn lower_string(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
         }
         out = if out.is_none() { chain } else { walk.add_either(out, chain) };
     }
-    // Marks the type as quoted: the same expression, used as a value, is a string.
+    // Marks the type as quoted, because the same expression is a string when it is used as a value.
     walk.add_expr(Expr::Part(out, QUOTED))
 }
 
-/// Returns the name under which an assigned attribute of `owner` is bound.
+/// Returns the name under which an assigned attribute `name` of `owner` is bound.
 pub(crate) fn member_name(owner: &str, name: &str) -> String {
     format!("{owner}.{name}")
 }
@@ -226,14 +227,14 @@ fn visit_decorated(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// Visits a string; only a formatted string holds code.
+/// Visits a string. Only a formatted string contains code.
 fn visit_string(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let text = walk.node_text(node);
     let prefix = text.split_once(['"', '\'']).map_or(text, |(prefix, _)| prefix);
     walk.skip = !prefix.contains(['f', 'F', 't', 'T']);
 }
 
-/// Returns the flags that decorators set.
+/// Returns the flags that the decorators of a node set.
 fn read_flags(marks: &[&str]) -> u16 {
     let mut flags = 0;
     for mark in marks {
@@ -302,7 +303,7 @@ fn visit_function(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     walk.open_frame(node, FrameKind::Function(number));
 }
 
-/// Compares the docstring with the signature.
+/// Compares the docstring of a function with its signature.
 fn check_docstring(walk: &mut TreeWalk<'_>, node: Syntax<'_>, number: u32) {
     let Some(list) = walk.child_by_field(node, "parameters") else { return };
     let mut params = Vec::new();
@@ -311,7 +312,7 @@ fn check_docstring(walk: &mut TreeWalk<'_>, node: Syntax<'_>, number: u32) {
     for param in list.named_children(&mut cursor) {
         let splat = if param.kind() == "typed_parameter" { param.named_child(0).unwrap_or(param) } else { param };
         match splat.kind() {
-            // `*` and `/` are not parameters.
+            // The markers `*` and `/` in a list are not parameters.
             "comment" | "keyword_separator" | "positional_separator" => continue,
             "dictionary_splat_pattern" => open = true,
             _ => {}
@@ -326,7 +327,7 @@ fn check_docstring(walk: &mut TreeWalk<'_>, node: Syntax<'_>, number: u32) {
     walk.check_doc(number, &params, open, returns == "None");
 }
 
-/// Binds the parameters, and returns their names.
+/// Binds the parameters of a function, and returns their names.
 fn bind_params(walk: &mut TreeWalk<'_>, node: Syntax<'_>, number: u32, first: ExprId) -> Vec<NameId> {
     let Some(list) = walk.child_by_field(node, "parameters") else { return Vec::new() };
     let (from, to) = (start_byte(node), end_byte(node));
@@ -425,7 +426,7 @@ fn visit_import(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
         match (module, alias) {
             (Some(module), alias) => walk.add_import(module, name, alias.unwrap_or(name), node, true),
             (None, Some(alias)) => walk.add_import(name, "", alias, node, true),
-            // `import a.b` binds `a`; the other names are found by the paths of modules.
+            // The statement `import a.b` binds only `a`. The resolver finds `b` by the path of the module.
             (None, None) => walk.add_import(name, "", name.split('.').next().unwrap_or(name), node, true),
         }
         bind::place_import(walk, node);
@@ -435,8 +436,8 @@ fn visit_import(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
 fn call(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     if let Some(function) = walk.child_by_field(node, "function") {
         walk.call_of(function, false);
-        // A call such as `fixture(..)` with a function as argument needs nothing here: the function's definition has
-        // the facts.
+        // A call that gets a function as an argument, such as `fixture(..)`, needs nothing here. The definition of that
+        // function has the facts.
     }
 }
 
@@ -475,7 +476,7 @@ fn visit_yield(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// Returns true if the function declares its result type.
+/// Returns true if the function declares the type of its result.
 fn is_annotated(walk: &TreeWalk<'_>, function: u32) -> bool {
     walk.facts.nodes.get(function as usize).is_some_and(|node| node.flags & flag::ANNOTATED != 0)
 }

@@ -1,4 +1,4 @@
-//! Ruby.
+//! Reads Ruby.
 
 use tree_sitter::Node as Syntax;
 
@@ -43,7 +43,7 @@ const SHAPES: &[(&str, SyntaxShape)] = &[
     ("hash", SyntaxShape::Literal("Hash")),
 ];
 
-/// Lowers `@x` to a field of the class around it.
+/// Lowers `@x` to the field `x` of the class around it.
 fn lower_instance_var(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let this = walk.add_expr(Expr::This);
     let name = walk.name_of(node);

@@ -1,4 +1,4 @@
-//! Rust.
+//! Reads Rust.
 
 mod attributes;
 mod bind;
@@ -144,7 +144,7 @@ const SHAPES: &[(&str, SyntaxShape)] = &[
     ("continue_expression", SyntaxShape::Null),
 ];
 
-/// Lowers an index: `x[i]` is an item of `x`, and `x[1..]` is a slice.
+/// Lowers an index expression. `x[i]` is an item of `x`, and `x[1..]` is a slice of `x`.
 fn index(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let value = walk.lower_field(node, "");
     let range = node.named_child(1).is_some_and(|index| index.kind() == "range_expression");
@@ -154,7 +154,8 @@ fn index(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     walk.add_expr(if range { Expr::Slice(value) } else { Expr::Item(value) })
 }
 
-/// Lowers `*x` to the value to which `x` refers. `**x` is unknown, because it most often has another type.
+/// Lowers `*x` to the value `x`, because a reference counts as its target. `**x` is unknown, because it mostly has
+/// another type.
 fn lower_unary(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     if walk.node_text(node).starts_with("**") { ExprId::NONE } else { walk.lower_field(node, "") }
 }
@@ -164,7 +165,7 @@ fn lower_primitive(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     walk.add_literal(text)
 }
 
-/// Lowers bounds: each of them may have the called method.
+/// Lowers the bounds of a type. Any of them may have the called method.
 fn lower_bounds(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     walk.lower_all(node)
 }
@@ -184,7 +185,8 @@ fn lower_block(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let count = node.named_child_count();
     let last = count.checked_sub(1).and_then(|index| node.named_child(to_number(index)));
     match last {
-        // A longer block may bind names that are not visible where the block's value is evaluated.
+        // If the block has other statements, they may bind names that are not visible where the value of the block is
+        // evaluated.
         Some(last) if count == 1 => walk.lower_expr(last),
         _ => ExprId::NONE,
     }
@@ -206,7 +208,7 @@ fn match_value(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     for arm in body.named_children(&mut cursor).filter(|arm| arm.kind() == "match_arm").take(8) {
         let value = walk.lower_field(arm, "value");
         if value.is_none() {
-            // `Ok(x) => x` takes the value inside the matched value.
+            // An arm such as `Ok(x) => x` gives the value inside the matched value.
             return if takes_out(walk, body) { inner_of_match(walk, node) } else { value };
         }
         out = if out.is_none() { value } else { walk.add_either(out, value) };
@@ -219,7 +221,7 @@ fn inner_of_match(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     if value.is_none() { value } else { walk.add_expr(Expr::Inner(value)) }
 }
 
-/// Returns true if the first or second arm is `Ok(x) => x` or `Some(x) => x`.
+/// Returns true if the first or second arm of a match is `Ok(x) => x` or `Some(x) => x`.
 fn takes_out(walk: &TreeWalk<'_>, body: Syntax<'_>) -> bool {
     let mut cursor = body.walk();
     body.named_children(&mut cursor).filter(|arm| arm.kind() == "match_arm").take(2).any(|arm| {
@@ -238,7 +240,7 @@ fn takes_out(walk: &TreeWalk<'_>, body: Syntax<'_>) -> bool {
     })
 }
 
-/// Notes a node and the parameters of its type.
+/// Notes a node and its type parameters.
 fn note_node(walk: &mut TreeWalk<'_>, node: Syntax<'_>, kind: NodeKind, bare: bool) -> Option<u32> {
     let name = walk.child_by_field(node, "name")?;
     let name = walk.name_of(name);
@@ -256,7 +258,7 @@ fn note_node(walk: &mut TreeWalk<'_>, node: Syntax<'_>, kind: NodeKind, bare: bo
     Some(number)
 }
 
-/// Binds `<T: Bound>` and `where T: Bound`.
+/// Binds the type parameters of `<T: Bound>` and `where T: Bound`.
 fn type_params(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let mut params: Vec<(NameId, ExprId)> = Vec::new();
     let mut cursor = node.walk();
@@ -350,7 +352,7 @@ fn visit_class(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     tuple_fields(walk, node, number);
 }
 
-/// Notes the fields `0` and `1` of `struct P(A, B)`.
+/// Notes the fields of a tuple struct: `0` and `1` for `struct P(A, B)`.
 fn tuple_fields(walk: &mut TreeWalk<'_>, node: Syntax<'_>, owner: u32) {
     let Some(body) = walk.child_by_field(node, "body").filter(|body| body.kind() == "ordered_field_declaration_list")
     else {
@@ -413,8 +415,8 @@ fn visit_module(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
     let macros = walk.marks.iter().any(|mark| mark.contains("macro_use"));
     walk.marks.clear();
-    // A module in a file of its own: its name or `#[path]` says which file. With `#[macro_use]` this module exports its
-    // macros to the parent.
+    // A module without a body is in another file, which its name or `#[path]` gives. With `#[macro_use]`, the module
+    // exports its macros to the parent.
     if let Some(name) = walk.child_by_field(node, "name") {
         let name = walk.node_text(name);
         let module = path.map_or_else(|| format!("self::{name}"), |path| format!("#{path}"));
@@ -430,7 +432,7 @@ fn type_(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     walk.add_result(number, value, start_byte(node));
 }
 
-/// Adds a type that the implementations of a trait choose.
+/// Adds an associated type of a trait as a field. Implementations of the trait choose the type.
 fn visit_associated_type(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     walk.marks.clear();
     let (Some(name), FrameKind::Class(owner)) = (walk.child_by_field(node, "name"), walk.owner_frame().what) else {
@@ -470,19 +472,19 @@ fn call(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     bind::hint_closure(walk, node, function);
 }
 
-/// Returns true for `(self.f)` before arguments: that is the field, even if a method has the same name.
+/// Returns true for `(self.f)` before arguments. It always means the field, even if a method has the same name.
 fn is_field(function: Syntax<'_>) -> bool {
     function.kind() == "parenthesized_expression"
         && function.named_child(0).is_some_and(|inner| inner.kind() == "field_expression")
 }
 
-/// Lowers a call of a function that a field holds; the result is unknown.
+/// Lowers a call of a function that a field contains. The result of the call is unknown.
 fn field_called(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let function = walk.child_by_field(node, "function");
     if function.is_some_and(is_field) { walk.add_literal("?") } else { ExprId::NONE }
 }
 
-/// Returns true if a name in a pattern binds a value: it begins in lower case, or else it is a constant.
+/// Returns true if a name in a pattern binds a value. Such a name begins in lower case; other names are constants.
 pub(super) fn is_binding_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_lowercase() || c == '_')
 }

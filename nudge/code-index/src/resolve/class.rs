@@ -1,4 +1,4 @@
-//! Finds members of classes and their bases, of modules, and of values from outside.
+//! Finds the members of classes, of their bases, of modules, and of values from outside the index.
 
 use std::rc::Rc;
 
@@ -9,21 +9,21 @@ use crate::language::CodeLanguage;
 use super::lookup::node_around;
 use super::{CallResolver, ClassMember, ExprPlace, ExprValue, ModulePlace, NameSpace, eval::one_of, outside};
 
-/// A query for a member.
+/// A query for a member of a class.
 pub(super) struct MemberQuery<'a> {
     pub name: &'a str,
     pub space: NameSpace,
-    /// Is true for a member of the class itself, and false for one of a value of the class.
+    /// True for a member of the class itself, and false for a member of an instance.
     pub of_type: bool,
-    /// The file and the byte of the code that uses the member.
+    /// The file and the offset of the code that uses the member.
     pub from: Option<(u32, u32)>,
 }
 
-/// The most levels of bases.
+/// Largest number of levels of bases that a search goes up.
 const BASES_MAX: u32 = 8;
 
 impl CallResolver<'_> {
-    /// Finds a member of a value or module.
+    /// Finds a member of a value or of a module; `None` if there is none.
     pub(super) fn find_member(
         &self,
         site: &ExprPlace,
@@ -106,7 +106,7 @@ impl CallResolver<'_> {
         Some(self.take_member(member, base, space))
     }
 
-    /// Returns the value that a member has when code reads it from a value or class.
+    /// Returns the value that code gets when it reads a member from a value or class.
     fn take_member(&self, member: ClassMember, base: &ExprValue, space: NameSpace) -> ExprValue {
         match member {
             ClassMember::Unclear => ExprValue::Unknown,
@@ -131,8 +131,8 @@ impl CallResolver<'_> {
                     self.eval_expr(&site, field.value, NameSpace::Value)
                 }));
                 match value {
-                    // The call's target is the field, because the function that the field holds may change; only the
-                    // result is known.
+                    // The target of the call is the field, because the field may get another function. Only the result
+                    // of the call is known.
                     ExprValue::Def(..) | ExprValue::Method(..) if space == NameSpace::Called => {
                         ExprValue::Giving(Rc::new(self.call_result(&value, facts.language)))
                     }
@@ -158,23 +158,24 @@ impl CallResolver<'_> {
         })
     }
 
-    /// Finds a member in the class's own body.
+    /// Finds a member that the body of the class itself defines.
     pub(super) fn own_member(&self, id: NodeId, asked: &MemberQuery<'_>) -> Option<ClassMember> {
         let facts = self.store.facts_at(id.file)?;
         let name = facts.names.find(asked.name)?;
         let own = facts.nodes_of(name).filter(|(_, node)| node.owner == NodeOwner::Node(id.node.into()));
         let mut found = own.filter(|(_, node)| {
-            // A definition in a method is not a member; a static member belongs to the class alone.
+            // A definition inside a method is not a member. A static member belongs to the class and not to its
+            // instances.
             let fits = !facts.language.is_ecma() || (node.flags & flag::STATIC != 0) == asked.of_type;
             node.kind != NodeKind::Function && (fits || node.flags & flag::STATIC == 0)
         });
         let first = found.next();
-        // If a field and a method may share a name, a call means the method.
+        // If a field and a method may have the same name, a call means the method.
         let called = facts.language.has_overloads() && asked.space == NameSpace::Called;
         let field = facts.fields_of(name).iter().find(|field| field.owner.get() == id.node && !called);
         match (first, field) {
             (None, None) => None,
-            // An assigned field hides the method of the class in a value, so the target is unclear.
+            // In an instance, an assigned field hides the method of the class, so the target is unclear.
             (Some((_, node)), Some(_))
                 if (facts.language == CodeLanguage::Python || facts.language.is_ecma())
                     && node.kind == NodeKind::Method
@@ -185,14 +186,15 @@ impl CallResolver<'_> {
             (Some((number, node)), _) => {
                 let mut chosen = number;
                 if facts.language == CodeLanguage::Python && node.flags & flag::PROPERTY == 0 {
-                    // Overloads stand before the function that they declare, and twins stand in other branches.
+                    // An overload precedes the function that it declares. Twins, which are definitions for different
+                    // builds, have different conditions.
                     let all: Vec<_> = std::iter::once((number, node)).chain(found).collect();
                     let sure = all.iter().rposition(|(_, node)| node.flags & flag::CONDITIONAL == 0);
                     let left = &all[sure.unwrap_or(0)..];
                     let [(only, _)] = left else { return Some(ClassMember::Unclear) };
                     chosen = *only;
                 } else if facts.language.has_overloads() && found.next().is_some() {
-                    // The arguments decide which overload is called.
+                    // Only the arguments decide which overload is called.
                     return Some(ClassMember::Unclear);
                 }
                 Some(ClassMember::Node(NodeId { file: id.file, node: chosen }))
@@ -201,7 +203,8 @@ impl CallResolver<'_> {
         }
     }
 
-    /// Returns true if a base has a method of the name with another number of parameters, so that the arguments decide.
+    /// Returns true if a base has a method with the same name and another number of parameters. The arguments then
+    /// decide the target.
     fn is_overloaded(&self, id: NodeId, member: ClassMember, asked: &MemberQuery<'_>, left: u32) -> bool {
         let params = |id: NodeId| {
             let (from, to) = self.store.facts_at(id.file)?.nodes.get(id.node as usize)?.params;
@@ -216,8 +219,8 @@ impl CallResolver<'_> {
             }
     }
 
-    /// Returns true if a class extends an unknown class, which may have any member. Java's interfaces do not count:
-    /// code hardly ever calls their members by a bare name.
+    /// Returns true if a class extends an unknown class, which may have any member. The unknown interfaces of a Java
+    /// class do not count, because code hardly ever calls their members by a bare name.
     pub(super) fn extends_unknown(&self, id: NodeId) -> bool {
         let mut id = id;
         for _ in 0..BASES_MAX {
@@ -264,12 +267,12 @@ impl CallResolver<'_> {
         }
     }
 
-    /// Returns the class around a position, or the type of the block of methods around it.
+    /// Returns the class that contains a position. In a block of methods, returns the type of the block.
     pub(super) fn class_here(&self, site: &ExprPlace, facts: &FileFacts) -> Option<NodeId> {
         let holds = |number: u32| {
             facts.nodes.get(number as usize).is_some_and(|node| match node.kind {
                 NodeKind::Class | NodeKind::Trait => true,
-                // An object with methods counts as a class.
+                // In ECMAScript, an object with methods counts as a class.
                 NodeKind::Constant | NodeKind::Type => facts.language.is_ecma(),
                 _ => false,
             })
@@ -290,7 +293,7 @@ impl CallResolver<'_> {
         }
     }
 
-    /// Returns the enum of a variant.
+    /// Returns the enum that has the variant.
     pub(super) fn enum_of(&self, id: NodeId) -> ExprValue {
         match self.store.facts_at(id.file).map(|facts| super::lookup::owner_of(facts, id.node)) {
             Some(NodeOwner::Node(node)) => ExprValue::Of(NodeId { file: id.file, node: node.get() }, super::no_args()),
@@ -298,7 +301,7 @@ impl CallResolver<'_> {
         }
     }
 
-    /// Returns the value of a pytest fixture, for a parameter of its name.
+    /// Returns the value of a pytest fixture, for a parameter with the name of the fixture.
     pub(super) fn fixture_value(&self, file: u32, node: u32, name: &str) -> ExprValue {
         match self.fixture_node(file, node, name) {
             Some(id) => self.returned_value(id, None),
@@ -306,7 +309,8 @@ impl CallResolver<'_> {
         }
     }
 
-    /// Finds the fixture that a parameter of a test or fixture names: in the file, or in a `conftest.py` around it.
+    /// Finds the fixture that a parameter of a test or fixture names. It is in the same file, or in a `conftest.py` of
+    /// a folder around it.
     pub fn fixture_node(&self, file: u32, node: u32, name: &str) -> Option<NodeId> {
         let here = self.store.file_at(file)?;
         let asks = here.facts.nodes.get(node as usize)?;
@@ -340,7 +344,7 @@ impl CallResolver<'_> {
         all.next().is_none().then_some(NodeId { file, node })
     }
 
-    /// Finds a name in the folder of a package.
+    /// Finds a name in the folder of a Python package.
     fn in_folder(&self, folder: &str, name: &str) -> ExprValue {
         match self.python_module(&format!("{folder}/{name}")) {
             Some(value) => value,

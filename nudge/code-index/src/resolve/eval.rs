@@ -1,4 +1,4 @@
-//! Evaluates expressions.
+//! Evaluates expressions of the facts to values.
 
 use std::rc::Rc;
 
@@ -9,11 +9,11 @@ use crate::language::CodeLanguage;
 use super::lookup::node_around;
 use super::{Args, CallResolver, ExprPlace, ExprValue, NameSpace, no_args, outside};
 
-/// Marks a string that is a path only if it is used as a type.
+/// Marks a string that is the path of a type only when code uses it as a type.
 pub(super) const QUOTED: CompactNumber = CompactNumber::NONE;
 
 impl CallResolver<'_> {
-    /// Evaluates an expression at a place.
+    /// Evaluates an expression at a position.
     pub(super) fn eval_expr(&self, site: &ExprPlace, expr: ExprId, space: NameSpace) -> ExprValue {
         self.run_with_fuel(ExprValue::Unknown, || match &site.this {
             None => {
@@ -58,7 +58,7 @@ impl CallResolver<'_> {
                 let value = self.eval_expr(site, container, NameSpace::Value);
                 self.item_of(&value)
             }
-            // A slice of a class's value may be of any type.
+            // A class can return a value of any type for a slice.
             Expr::Slice(sequence) => match self.eval_expr(site, sequence, NameSpace::Value) {
                 ExprValue::Of(..) => ExprValue::Unknown,
                 value => value,
@@ -85,7 +85,7 @@ impl CallResolver<'_> {
             }
             Expr::Apply(base, args) => self.eval_apply(site, facts, base, args, space),
             Expr::Args(..) => ExprValue::Any(self.eval_args(site, facts, id, space)),
-            // Handles `self::f`.
+            // Handles a path that begins with `self`, such as `self::f`.
             Expr::This if space == NameSpace::Type && facts.language == CodeLanguage::Rust => {
                 ExprValue::Place(self.place_at(site.file, site.byte))
             }
@@ -145,7 +145,7 @@ impl CallResolver<'_> {
         one_of(values)
     }
 
-    /// Evaluates a name that no binding of the file gives.
+    /// Evaluates a name for which the file has no binding.
     fn eval_unbound(&self, site: &ExprPlace, facts: &FileFacts, name: NameId, space: NameSpace) -> ExprValue {
         let text = facts.text_of(name);
         match self.unbound_value(site, text, space) {
@@ -163,7 +163,7 @@ impl CallResolver<'_> {
         ExprValue::Unknown
     }
 
-    /// Returns the value of a definition: a module inside a file is a module, any other node is itself.
+    /// Returns the value of a definition. A module inside a file is a module, and any other node stands for itself.
     pub(super) fn definition_value(&self, id: NodeId) -> ExprValue {
         match self.node_kind(id) {
             Some(NodeKind::Module) => ExprValue::Place(super::ModulePlace { file: id.file, module: Some(id.node) }),
@@ -172,7 +172,7 @@ impl CallResolver<'_> {
         }
     }
 
-    /// Evaluates a type parameter: its argument, or its bounds.
+    /// Evaluates a type parameter. The value is the type argument, or else the bounds.
     fn type_param(&self, site: &ExprPlace, facts: &FileFacts, from: u32, number: u32, bounds: ExprId) -> ExprValue {
         if let Some(ExprValue::Of(id, args) | ExprValue::Def(id, args)) = site.this.as_deref()
             && id.file == site.file
@@ -193,7 +193,7 @@ impl CallResolver<'_> {
         ExprValue::Any(self.eval_args(&inner, facts, bounds, NameSpace::Type))
     }
 
-    /// Evaluates a list of arguments.
+    /// Evaluates the expressions of a list of arguments.
     pub(super) fn eval_args(&self, site: &ExprPlace, facts: &FileFacts, list: ExprId, space: NameSpace) -> Args {
         let mut out = Vec::new();
         let mut next = list;
@@ -226,7 +226,7 @@ impl CallResolver<'_> {
             ExprValue::OuterType(name, _) => {
                 ExprValue::OuterType(name, self.eval_args(site, facts, args, NameSpace::Type))
             }
-            // A tuple or an array.
+            // The type is a tuple or an array.
             ExprValue::Outer(name, _) => ExprValue::Outer(name, self.eval_args(site, facts, args, space)),
             other => other,
         }
@@ -249,7 +249,7 @@ impl CallResolver<'_> {
         }
     }
 
-    /// Returns a value of a type.
+    /// Returns a value whose type is `ty`.
     pub(super) fn instance_of(&self, ty: &ExprValue) -> ExprValue {
         match ty {
             ExprValue::Def(id, args) => match self.node_kind(*id) {
@@ -274,11 +274,11 @@ impl CallResolver<'_> {
         }
     }
 
-    /// Returns the type that an alias stands for.
+    /// Returns the type for which an alias stands.
     fn alias_value(&self, id: NodeId, args: &Args) -> ExprValue {
         let Some(facts) = self.store.facts_at(id.file) else { return ExprValue::Unknown };
         let Some(given) = facts.gives_of(id.node).first() else {
-            // The alias has its own members, so its value is a value of the alias.
+            // The alias has members of its own, so the value is an instance of the alias.
             return ExprValue::Of(id, args.clone());
         };
         let this = Rc::new(ExprValue::Def(id, args.clone()));
@@ -295,7 +295,7 @@ impl CallResolver<'_> {
         }
     }
 
-    /// Returns the value of `self` at a place.
+    /// Returns the value of `self` at a position.
     pub(super) fn this_value(&self, site: &ExprPlace, facts: &FileFacts) -> ExprValue {
         let own = facts.language.is_ecma().then(|| this_around(facts, site.byte)).flatten();
         if own.is_some_and(|own| own.kind == NodeKind::Function) {
@@ -315,7 +315,7 @@ impl CallResolver<'_> {
         self.class_here(site, facts).map_or(ExprValue::Unknown, |id| make_value(id, no_args()))
     }
 
-    /// Returns the result of a call.
+    /// Returns the result of a call of this callee.
     pub(super) fn call_result(&self, callee: &ExprValue, language: CodeLanguage) -> ExprValue {
         self.run_with_fuel(ExprValue::Unknown, || match callee {
             ExprValue::Def(id, args) => match self.node_kind(*id) {
@@ -346,7 +346,7 @@ impl CallResolver<'_> {
         })
     }
 
-    /// Returns the result of a function.
+    /// Returns the value that a function returns.
     pub(super) fn returned_value(&self, id: NodeId, this: Option<&Rc<ExprValue>>) -> ExprValue {
         let Some(facts) = self.store.facts_at(id.file) else { return ExprValue::Unknown };
         let Some(node) = facts.nodes.get(id.node as usize) else { return ExprValue::Unknown };
@@ -372,7 +372,7 @@ impl CallResolver<'_> {
         value
     }
 
-    /// Returns the value that a constant holds; any other value is returned unchanged.
+    /// Returns the value of a constant. Returns any other value unchanged.
     fn held_by(&self, value: ExprValue, space: NameSpace) -> ExprValue {
         match value {
             ExprValue::Def(id, _) if space == NameSpace::Value && self.node_kind(id) == Some(NodeKind::Constant) => {
@@ -391,7 +391,7 @@ impl CallResolver<'_> {
         }))
     }
 
-    /// Returns an item of a container, by its index or key.
+    /// Returns an item of a container, as an index or a key gives it.
     fn item_of(&self, container: &ExprValue) -> ExprValue {
         match container {
             ExprValue::Of(..) => self.special_result(container, "__getitem__").unwrap_or(ExprValue::Unknown),
@@ -399,7 +399,7 @@ impl CallResolver<'_> {
         }
     }
 
-    /// Returns an item of a loop.
+    /// Returns the item of a container that a loop gives.
     fn each_of(&self, iterable: &ExprValue) -> ExprValue {
         match iterable {
             ExprValue::Of(..) => match self.special_result(iterable, "__iter__") {
@@ -410,7 +410,7 @@ impl CallResolver<'_> {
         }
     }
 
-    /// Returns the result of a method that Python calls by itself.
+    /// Returns the result of a special method, which Python itself calls.
     fn special_result(&self, object: &ExprValue, name: &str) -> Option<ExprValue> {
         match self.find_member(&ExprPlace::new(0, 0), object, name, NameSpace::Value)? {
             method @ ExprValue::Method(..) => Some(self.call_result(&method, CodeLanguage::Python)),
@@ -425,7 +425,8 @@ impl CallResolver<'_> {
         }
     }
 
-    /// Returns the value that `with` binds: the result of entering, most often the value itself.
+    /// Returns the value that a `with` statement binds. It is the result of entering the manager, mostly the manager
+    /// itself.
     fn entered_value(&self, manager: &ExprValue) -> ExprValue {
         match manager {
             ExprValue::Of(..) => {
@@ -437,7 +438,7 @@ impl CallResolver<'_> {
                         value => value,
                     })
                 });
-                // `with` or `async with` decides which of the two methods is called.
+                // Either `with` or `async with` may be meant, so the value must be the same for both methods.
                 one_of(given)
             }
             ExprValue::Outer(name, args) if &**name == "ContextManager" => {
@@ -449,8 +450,8 @@ impl CallResolver<'_> {
     }
 }
 
-/// Finds the node that decides `this` at a byte of ECMAScript. In a static method `this` is the class, and a function
-/// that is not an arrow function has its own.
+/// Finds the node that decides the value of `this` at an offset of ECMAScript. In a static method, `this` is the class.
+/// Each function that is not an arrow function has its own `this`.
 fn this_around(facts: &FileFacts, byte: u32) -> Option<&CodeNode> {
     let says = |node: &CodeNode| match node.kind {
         NodeKind::Function => node.flags & flag::OWN_THIS != 0,
@@ -462,7 +463,7 @@ fn this_around(facts: &FileFacts, byte: u32) -> Option<&CodeNode> {
     node_around(facts, byte, |number| node(number).is_some_and(says)).and_then(node)
 }
 
-/// Returns the value if all values are equal; `None` of the language does not count.
+/// Returns the value if all known values are equal. The `None` of the language does not count.
 pub(super) fn one_of(values: impl IntoIterator<Item = ExprValue>) -> ExprValue {
     let mut found: Option<ExprValue> = None;
     let mut null = false;
@@ -479,9 +480,9 @@ pub(super) fn one_of(values: impl IntoIterator<Item = ExprValue>) -> ExprValue {
     found.unwrap_or(if null { ExprValue::Null } else { ExprValue::Unknown })
 }
 
-/// Returns the name space in which the left side of a dot is looked up.
+/// Returns the kind of name that a lookup of the left side of a dot wants.
 fn base_space(facts: &FileFacts, receiver: ExprId, space: NameSpace) -> NameSpace {
-    // In an ECMAScript type such as `ns.Type`, the left side is looked up for a type as well.
+    // In an ECMAScript type, such as `ns.Type`, the left side may also be a type.
     match facts.exprs.get(receiver) {
         Some(Expr::Name(_) | Expr::Member(..)) if facts.language.is_ecma() && space == NameSpace::Type => {
             NameSpace::Type
@@ -490,12 +491,12 @@ fn base_space(facts: &FileFacts, receiver: ExprId, space: NameSpace) -> NameSpac
     }
 }
 
-/// Returns true if an expression begins a tuple of values, which Python writes without a name.
+/// Returns true if the expression is the beginning of a tuple, which Python can write without a name.
 fn is_tuple(facts: &FileFacts, expr: ExprId) -> bool {
     matches!(facts.exprs.get(expr), Some(Expr::Literal(name)) if facts.text_of(name) == "tuple")
 }
 
-/// Returns true if a block of methods begins at a byte.
+/// Returns true if a block of methods begins at the offset.
 fn impl_begins(facts: &FileFacts, from: u32) -> bool {
     facts.impls.iter().any(|block| block.from == from)
 }

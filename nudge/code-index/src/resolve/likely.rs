@@ -1,4 +1,4 @@
-//! Finds likely edges: the called method is the only one of its name nearby. Such an edge never counts as certain.
+//! Finds likely targets: the called method is the only one of its name nearby. Such an edge never counts as certain.
 
 use crate::facts::{CallFact, Expr, FileFacts, NodeKind, NodeOwner};
 use crate::index::{NodeId, last_name};
@@ -7,8 +7,8 @@ use crate::language::CodeLanguage;
 use super::CallResolver;
 
 impl CallResolver<'_> {
-    /// Returns the only method of the name in the language, if the receiver is named like its class, and the caller's
-    /// file imports the method's file, directly or over one other file.
+    /// Returns the only method with the called name in the language. The receiver must be named like the class of the
+    /// method. The file of the call must import the file of the method, directly or through one other file.
     pub fn find_likely(&self, file: u32, call: &CallFact) -> Option<NodeId> {
         let facts = self.store.facts_at(file)?;
         if facts.language != CodeLanguage::Python || !matches!(facts.exprs.get(call.callee)?, Expr::Member(..)) {
@@ -27,7 +27,7 @@ impl CallResolver<'_> {
         (all.next().is_none() && named && self.is_near(file, slot)).then_some(NodeId { file: slot, node })
     }
 
-    /// Returns true if the receiver is named like the class: `response.json()` for `Response.json`.
+    /// Returns true if the receiver has the name of the class, as in `response.json()` for `Response.json`.
     fn named_like_its_class(&self, facts: &FileFacts, call: &CallFact, slot: u32, node: u32) -> bool {
         let Some(Expr::Member(receiver, _)) = facts.exprs.get(call.callee) else { return false };
         let (Some(asked), Some(theirs)) = (last_name(facts, receiver), self.store.facts_at(slot)) else { return false };
@@ -38,7 +38,7 @@ impl CallResolver<'_> {
         asked.len() > 2 && class.ends_with(&asked)
     }
 
-    /// Returns true if a file imports another one, directly or over one other file.
+    /// Returns true if a file imports another one, directly or through one other file.
     fn is_near(&self, file: u32, other: u32) -> bool {
         if file == other {
             return true;
@@ -48,7 +48,8 @@ impl CallResolver<'_> {
     }
 }
 
-/// Returns true for names that the standard library uses: being the only one in this project proves nothing for them.
+/// Returns true for names that the standard library uses. For them it proves nothing that the project has only one such
+/// method.
 fn is_usual_name(name: &str) -> bool {
     USUAL.binary_search(&name).is_ok()
 }

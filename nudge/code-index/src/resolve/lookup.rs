@@ -8,8 +8,7 @@ use super::eval::one_of;
 use super::{CallResolver, ExprPlace, ExprValue, NameSpace};
 
 impl CallResolver<'_> {
-    /// Finds the bindings of a name around a position: the innermost binding, or all that may hold if there are
-    /// several.
+    /// Finds the binding of a name at a position. If several bindings may apply, returns all of them.
     pub(super) fn lookup_name(&self, site: &ExprPlace, name: NameId, space: NameSpace) -> Vec<NameBinding> {
         let Some(facts) = self.store.facts_at(site.file) else { return Vec::new() };
         let module = module_range(facts, site.byte);
@@ -30,14 +29,15 @@ impl CallResolver<'_> {
             }
         }
         if best.len() > 1 {
-            // Twins of a type count as one type, because blocks give their methods to all twins.
+            // Twins of a type, which are definitions for different builds, count as one type, because blocks add their
+            // methods to all of them.
             let fit = if space == NameSpace::Type { best } else { self.bound_together(facts, site, best) };
             best = of_several(facts, site, fit, space);
         }
         best
     }
 
-    /// Resolves a name without a binding: by the star imports and the folder of the file.
+    /// Resolves a name without a binding, by the star imports and the folder of the file.
     pub(super) fn resolve_unbound(
         &self,
         site: &ExprPlace,
@@ -65,13 +65,13 @@ impl CallResolver<'_> {
             }
         }
         if matches!(facts.language, CodeLanguage::Java | CodeLanguage::CSharp) {
-            // The package takes precedence over star imports.
+            // A name of the package takes precedence over star imports.
             let beside = self.resolve_neighbour(site.file, name);
             if beside != ExprValue::Unknown {
                 return beside;
             }
         }
-        // With two star imports, the name may be of either.
+        // With two star imports, the name may come from either.
         let mut given = Vec::new();
         for (number, import) in (0..).zip(&facts.imports) {
             let here = import.from.get() <= site.byte && site.byte < import.to.get();
@@ -93,7 +93,7 @@ impl CallResolver<'_> {
         }
     }
 
-    /// Returns true if a C function is declared without a body: the linker decides the definition.
+    /// Returns true if a C function is only declared, without a body. The linker then decides which definition is used.
     fn only_declared(&self, value: &ExprValue) -> bool {
         let ExprValue::Def(id, _) = value else { return false };
         let Some(facts) = self.store.facts_at(id.file) else { return false };
@@ -104,8 +104,8 @@ impl CallResolver<'_> {
     /// Finds a member of the class around a position, or of an outer class.
     fn of_class_around(&self, site: &ExprPlace, facts: &FileFacts, name: &str, space: NameSpace) -> Option<ExprValue> {
         let mut class = self.class_here(site, facts)?;
-        // Is true after a class with an unknown base, which may have the member. A method of an outer class is then
-        // uncertain; a nested class is not.
+        // True after a class with an unknown base, which may have the member too. From then on, a method of an outer
+        // class is not certain. A nested class is.
         let mut may_be_inherited = false;
         for _ in 0..8 {
             let this = ExprValue::Of(class, super::no_args());
@@ -124,15 +124,15 @@ impl CallResolver<'_> {
         None
     }
 
-    /// Finds a macro of the crate. A macro is visible in its file. It is visible in the whole crate if it is exported,
-    /// or if it is in the root or in modules that export their macros.
+    /// Finds a macro of the crate. A macro is visible in its own file. It is visible in the whole crate if it is
+    /// exported, or if its file is the root or a module that exports its macros.
     fn macro_of_crate(&self, file: u32, name: &str) -> ExprValue {
         let here = self.crate_roots(file);
         let named = self.nodes_named(name);
         let mut found = named.iter().map(|&(file, node)| NodeId { file, node }).filter(|id| {
             let Some(facts) = self.store.facts_at(id.file) else { return false };
             let Some(node) = facts.nodes.get(id.node as usize) else { return false };
-            // A macro inside a function is not visible outside of it.
+            // A macro inside a function is visible only in that function.
             let inside = match node.owner {
                 NodeOwner::Node(owner) => {
                     facts.nodes.get(owner.get() as usize).is_some_and(|owner| owner.kind != NodeKind::Module)
@@ -165,7 +165,7 @@ impl CallResolver<'_> {
     }
 }
 
-/// Keeps the bindings that may hold, among several in the same scope.
+/// Returns those of several bindings in the same scope that may apply.
 fn of_several(facts: &FileFacts, site: &ExprPlace, mut all: Vec<NameBinding>, space: NameSpace) -> Vec<NameBinding> {
     all.sort_by_key(|binding| binding.value_place.max(node_start(facts, binding)));
     if facts.language == CodeLanguage::Python {
@@ -177,19 +177,21 @@ fn of_several(facts: &FileFacts, site: &ExprPlace, mut all: Vec<NameBinding>, sp
         {
             return vec![*anew];
         }
-        // Overloads are one function, and a definition takes precedence over a plain value of the same name.
+        // Overloads count as one function. A definition takes precedence over a plain value with the same name.
         let nodes: Vec<NameBinding> =
             all.iter().filter(|b| matches!(b.bound, BindingTarget::Node(_))).copied().collect();
         return nodes.first().or(all.last()).copied().into_iter().collect();
     }
     if space == NameSpace::Type && all.iter().all(|b| matches!(b.bound, BindingTarget::Node(_))) {
-        // These are twins for different builds: blocks give their methods to all of them.
+        // The definitions are twins for different builds. Blocks add their methods to all of them, so the first one is
+        // enough.
         all.truncate(1);
     }
     all
 }
 
-/// Returns the range of the innermost module inside a file, for languages in which a module does not see outer names.
+/// Returns the range of the innermost module inside a file. Returns `None` for languages in which a module can use
+/// outer names.
 pub(super) fn module_range(facts: &FileFacts, byte: u32) -> Option<(u32, u32)> {
     if facts.language != CodeLanguage::Rust {
         return None;
@@ -201,7 +203,8 @@ pub(super) fn module_range(facts: &FileFacts, byte: u32) -> Option<(u32, u32)> {
         .map(|node| (node.span.byte, node.span.end))
 }
 
-/// Returns the start of the method around a position, for languages in which a method does not see outer variables.
+/// Returns the start of the method around a position. Returns `None` for languages in which a method can use outer
+/// variables.
 fn method_start(facts: &FileFacts, byte: u32) -> Option<u32> {
     if !matches!(facts.language, CodeLanguage::Ruby | CodeLanguage::Php) {
         return None;
@@ -219,7 +222,7 @@ fn node_start(facts: &FileFacts, binding: &NameBinding) -> u32 {
     }
 }
 
-/// Returns true if a binding is of the wanted name space.
+/// Returns true if a binding is of the kind that the lookup wants.
 fn binding_fits(facts: &FileFacts, binding: &NameBinding, space: NameSpace) -> bool {
     if facts.language == CodeLanguage::Python {
         return true;
@@ -250,8 +253,8 @@ pub(super) fn kind_fits(language: CodeLanguage, kind: NodeKind, space: NameSpace
     }
 }
 
-/// Applies Python's rule that names are bound at run time: keeps the last certain binding, and all possible ones after
-/// it.
+/// Follows Python's rule that names are bound at run time. Keeps the last certain binding, and all possible bindings
+/// after it.
 fn follow_flow(facts: &FileFacts, site: &ExprPlace, all: Vec<NameBinding>) -> Vec<NameBinding> {
     let Some(first) = all.first() else { return all };
     let of_file = of_file(first.from, first.to);
@@ -268,11 +271,11 @@ fn follow_flow(facts: &FileFacts, site: &ExprPlace, all: Vec<NameBinding>) -> Ve
     if of_file && runs_later { all } else { bound_before(facts, site.byte, all) }
 }
 
-/// Keeps the bindings that may hold when a statement runs; all of them if none comes before it.
+/// Keeps the bindings that may apply when a statement runs. If none comes before the statement, keeps all of them.
 fn bound_before(facts: &FileFacts, byte: u32, all: Vec<NameBinding>) -> Vec<NameBinding> {
     let sure =
         all.iter().rposition(|b| b.value_place < byte && byte < b.sure || matches!(b.bound, BindingTarget::Param(..)));
-    // A loop in the same function that began after the certain binding may also have run bindings further down in it.
+    // A loop that began after the certain binding may have run later bindings in its body already.
     let begun = all.first().map_or(0, |b| b.from);
     let since = sure.and_then(|sure| all.get(sure)).map_or(begun, |b| b.value_place.max(begun));
     let around = facts.loops.iter().map(|(from, to)| (from.get(), to.get()));
@@ -286,13 +289,14 @@ fn bound_before(facts: &FileFacts, byte: u32, all: Vec<NameBinding>) -> Vec<Name
     before
 }
 
-/// Keeps the bindings that may hold after a module or function has run: the last unconditional one, and later ones.
+/// Keeps the bindings that may apply after a module or function has run: the last unconditional one, and all later
+/// ones.
 pub(super) fn left_in_the_end(mut all: Vec<NameBinding>) -> Vec<NameBinding> {
     let sure = all.iter().rposition(|binding| binding.sure == binding.to);
     all.split_off(sure.unwrap_or(0))
 }
 
-/// Leaves out definitions that only declare an overload.
+/// Removes definitions that only declare an overload.
 pub(super) fn without_overloads(facts: &FileFacts, mut all: Vec<NameBinding>) -> Vec<NameBinding> {
     let is_whole = |binding: &NameBinding| match binding.bound {
         BindingTarget::Node(node) => {
@@ -303,13 +307,13 @@ pub(super) fn without_overloads(facts: &FileFacts, mut all: Vec<NameBinding>) ->
     if all.iter().any(is_whole) {
         all.retain(is_whole);
     } else {
-        // In a stub file all definitions are overloads, so the last one stays.
+        // In a stub file, all definitions are overloads, so the last one stays.
         all.drain(..all.len().saturating_sub(1));
     }
     all
 }
 
-/// Finds the innermost node around a byte that `wanted` accepts.
+/// Finds the innermost node around an offset for which `wanted` returns true.
 pub(super) fn node_around(facts: &FileFacts, byte: u32, wanted: impl Fn(u32) -> bool) -> Option<u32> {
     let inner = (0..).zip(&facts.nodes).filter(|(_, node)| node.span.byte <= byte && byte < node.span.end);
     inner.filter(|(number, _)| wanted(*number)).max_by_key(|(_, node)| node.span.byte).map(|(number, _)| number)

@@ -1,4 +1,4 @@
-//! Remembers the intermediate results of a query. They end with the query; the index itself keeps none.
+//! Caches the intermediate results of a group of queries. The cache ends with the group.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -16,8 +16,8 @@ type Table<K, V> = RefCell<HashMap<K, V, FixedState>>;
 
 #[derive(Default)]
 pub(super) struct ResolverMemo {
-    /// Counts the steps that were left out because a search went in a circle or too deep. An answer with such a gap may
-    /// be incomplete, and is not remembered.
+    /// Counts the steps that were left out because a search went in a circle or too deep. A result with such a gap may
+    /// be incomplete, so it is not cached.
     cuts: Cell<u32>,
     pub roots: Table<u32, Rc<[u32]>>,
     pub named: Table<Rc<str>, Rc<[(u32, u32)]>>,
@@ -28,7 +28,7 @@ pub(super) struct ResolverMemo {
     pub externs: Table<(u32, Rc<str>), Option<ExprValue>>,
 }
 
-/// An answer, or the mark that the search for it is running.
+/// A cached result, or `Open` while the search for the result runs.
 #[derive(Clone)]
 pub(super) enum MemoSlot<T> {
     Open,
@@ -40,7 +40,7 @@ impl ResolverMemo {
         self.cuts.set(self.cuts.get() + 1);
     }
 
-    /// Returns the remembered answer, or finds it. Returns `otherwise` if the search needs its own answer.
+    /// Returns the cached result, or finds it with a search. Returns `otherwise` if the search needs its own result.
     pub fn answer_once<K: Hash + Eq + Clone, V: Clone>(
         &self,
         table: &Table<K, MemoSlot<V>>,

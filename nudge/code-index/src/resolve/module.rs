@@ -9,7 +9,7 @@ use super::lookup::{kind_fits, left_in_the_end, without_overloads};
 use super::{CallResolver, ExprPlace, ExprValue, ModulePlace, NameSpace, no_args};
 
 impl CallResolver<'_> {
-    /// Resolves an import.
+    /// Resolves an import to the value that it binds.
     pub(super) fn resolve_import(&self, file: u32, number: u32, space: NameSpace) -> ExprValue {
         self.run_with_fuel(ExprValue::Unknown, || {
             let Some(here) = self.store.file_at(file) else { return ExprValue::Unknown };
@@ -24,7 +24,7 @@ impl CallResolver<'_> {
                 return self.rust_import(file, import, space).unwrap_or_else(outside);
             }
             if facts.language == CodeLanguage::Python && name.is_empty() && module.contains('.') {
-                // `import a.b` binds `a`, and `import a.b as c` binds the whole module.
+                // The statement `import a.b` binds `a`, and `import a.b as c` binds the whole module to `c`.
                 let first = module.split('.').next().unwrap_or(module);
                 let path = if facts.text_of(import.alias) == first { first } else { module };
                 return self.module_value(file, path).unwrap_or_else(outside);
@@ -44,7 +44,7 @@ impl CallResolver<'_> {
                 ExprValue::Folder(folder) => {
                     self.python_module(&format!("{folder}/{name}")).unwrap_or(ExprValue::Unknown)
                 }
-                // Handles `import static a.B.c`.
+                // Handles a static import of Java, such as `import static a.B.c`.
                 ExprValue::Def(..) => self
                     .find_member(&ExprPlace::new(file, import.from.get()), &target, name, space)
                     .unwrap_or(ExprValue::Unknown),
@@ -53,7 +53,7 @@ impl CallResolver<'_> {
         })
     }
 
-    /// Resolves a name by a star import.
+    /// Resolves a name through a star import.
     pub(super) fn star_of(&self, file: u32, number: u32, name: &str, space: NameSpace) -> ExprValue {
         self.run_with_fuel(ExprValue::Unknown, || {
             let Some(facts) = self.store.facts_at(file) else { return ExprValue::Unknown };
@@ -73,7 +73,7 @@ impl CallResolver<'_> {
                 {
                     self.resolve_export(place, name, space, Some(file))
                 }
-                // Handles `use Enum::*`.
+                // Handles a star import of an enum, such as `use Enum::*`.
                 Some(class @ ExprValue::Def(..)) => self
                     .find_member(&ExprPlace::new(file, import.from.get()), &class, name, space)
                     .unwrap_or(ExprValue::Unknown),
@@ -82,7 +82,7 @@ impl CallResolver<'_> {
         })
     }
 
-    /// Resolves a name of a module: its own definition, or one that it re-exports.
+    /// Resolves a name that a module exports: its own definition, or a name that it re-exports.
     pub(super) fn resolve_export(
         &self,
         place: ModulePlace,
@@ -106,7 +106,7 @@ impl CallResolver<'_> {
             Some(None) => return ExprValue::Unknown,
             None => None,
         };
-        // Takes the bindings that are visible in the whole module, but not those of inner scopes.
+        // Takes only bindings that are visible in the whole module, and not those of inner scopes.
         let here = |from: u32, to: u32| match range {
             Some((start, end)) => from >= start && to == end,
             None => of_file(from, to),
@@ -129,7 +129,7 @@ impl CallResolver<'_> {
         if let Some(value) = named.find(|value| *value != ExprValue::Unknown) {
             return value;
         }
-        // With two star imports, the name may be of either.
+        // With two star imports, the name may come from either.
         let starred: Vec<ExprValue> = stars
             .map(|(number, _)| self.star_of(place.file, number, name, space))
             .filter(|value| *value != ExprValue::Unknown)
@@ -140,7 +140,7 @@ impl CallResolver<'_> {
         self.submodule_of(place, name).unwrap_or(ExprValue::Unknown)
     }
 
-    /// Returns the value that a module itself binds to a name, if it does.
+    /// Returns the value to which a module itself binds a name; `None` if it does not.
     fn own_export(
         &self,
         file: u32,
@@ -158,7 +158,7 @@ impl CallResolver<'_> {
             .iter()
             .filter_map(|b| match b.bound {
                 BindingTarget::Node(node) if python || fits(node) => Some(self.definition_value(NodeId { file, node })),
-                // ECMAScript re-exports an import only by an explicit statement.
+                // In ECMAScript, a module re-exports an import only by an explicit statement.
                 BindingTarget::Import(number) if !facts.language.is_ecma() => {
                     Some(self.resolve_import(file, number, space))
                 }
@@ -170,7 +170,7 @@ impl CallResolver<'_> {
             .collect();
         let defined = values.iter().all(|value| matches!(value, ExprValue::Def(id, _) if !rust || id.file == file));
         if values.len() > 1 && defined && !python && (!rust || space == NameSpace::Type) {
-            // These are overloads, or twins for different builds.
+            // The values are overloads, or twins for different builds.
             return Some(values.swap_remove(0));
         }
         if rust && values.len() > 1 {
@@ -182,7 +182,7 @@ impl CallResolver<'_> {
         Some(one_of(values)).filter(|value| *value != ExprValue::Unknown || !rust)
     }
 
-    /// Resolves `export { a as b }`; without a module name it means a name of this file.
+    /// Resolves `export { a as b }`. Without a module, `a` is a name of this file.
     fn imported_export(&self, file: u32, number: u32, import: &ImportFact, space: NameSpace) -> ExprValue {
         let Some(facts) = self.store.facts_at(file) else { return ExprValue::Unknown };
         if facts.language.is_ecma() && facts.text_of(import.module).is_empty() {
@@ -200,7 +200,7 @@ impl CallResolver<'_> {
         self.resolve_import(file, number, space)
     }
 
-    /// Finds the definition of `export default function f`.
+    /// Finds the definition that `export default` exports, such as `export default function f`.
     fn default_export(&self, file: u32, name: &str) -> Option<ExprValue> {
         let facts = self.store.facts_at(file)?;
         if name != "default" || !facts.language.is_ecma() {
@@ -210,7 +210,7 @@ impl CallResolver<'_> {
         Some(self.definition_value(NodeId { file, node: u32::try_from(node).ok()? }))
     }
 
-    /// Finds a module inside another one.
+    /// Finds a module inside another module.
     fn submodule_of(&self, place: ModulePlace, name: &str) -> Option<ExprValue> {
         match self.file_language(place.file)? {
             CodeLanguage::Python if place.module.is_none() => self.find_submodule(place.file, name),
@@ -219,14 +219,14 @@ impl CallResolver<'_> {
         }
     }
 
-    /// Finds a module of the package whose `__init__.py` is this file.
+    /// Finds a module of a Python package. `file` is the `__init__.py` of the package.
     fn find_submodule(&self, file: u32, name: &str) -> Option<ExprValue> {
         let path = &self.store.file_at(file)?.path;
         let folder = path.strip_suffix("__init__.py").or_else(|| path.strip_suffix("__init__.pyi"))?;
         self.python_module(&format!("{folder}{name}"))
     }
 
-    /// Finds the module that a file means by a module name.
+    /// Finds the module that a name means in a file.
     pub fn module_value(&self, file: u32, module: &str) -> Option<ExprValue> {
         match self.file_language(file)? {
             CodeLanguage::Python => self.python_import(file, module),

@@ -1,5 +1,5 @@
-//! Computes the order in which Python looks up a member: a class, then its bases, each after all classes that inherit
-//! from it (C3, as in `__mro__`).
+//! Computes the order in which Python looks for a member. A class comes first, then its bases, each after all classes
+//! that inherit from it. This is the C3 order, as in `__mro__`.
 
 use std::rc::Rc;
 
@@ -8,19 +8,20 @@ use crate::index::NodeId;
 use super::class::MemberQuery;
 use super::{CallResolver, ClassMember, ExprValue};
 
-/// The most classes of one order; no real program has so many.
+/// Largest number of classes in one order. No real program has so many.
 const ORDER_MAX: usize = 100;
 
-/// A class from which another inherits.
+/// A class or base in the order.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClassBase {
     Class(NodeId),
-    /// A base outside the index: the class that names it, and the base's position there. It may have any member.
+    /// A base outside the index, which may have any member. It is identified by the class that names it and its
+    /// position there.
     Unknown(NodeId, usize),
 }
 
 impl CallResolver<'_> {
-    /// Finds a member in the bases of a Python class.
+    /// Finds a member in the bases of a Python class, in the C3 order.
     pub(super) fn find_inherited(&self, id: NodeId, asked: &MemberQuery<'_>) -> Option<ClassMember> {
         for base in self.class_order(id)?.iter().skip(1) {
             match base {
@@ -35,7 +36,8 @@ impl CallResolver<'_> {
         None
     }
 
-    /// Returns a class and all its ancestors; `None` when the bases contradict each other or form a circle.
+    /// Returns a class and all its ancestors in order. Returns `None` when the bases contradict each other or form a
+    /// circle.
     fn class_order(&self, id: NodeId) -> Option<Rc<[ClassBase]>> {
         self.run_with_fuel(None, || self.memo.answer_once(&self.memo.orders, id, None, || self.find_order(id)))
     }
@@ -74,7 +76,7 @@ impl CallResolver<'_> {
     }
 }
 
-/// Returns true for classes of the standard library that add no member that a program calls.
+/// Returns true for classes of the standard library that add no member for programs to call.
 fn is_bare(name: &str) -> bool {
     matches!(name, "object" | "ABC" | "Generic" | "Protocol")
 }

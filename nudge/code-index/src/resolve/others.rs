@@ -1,4 +1,5 @@
-//! Resolves names of Go, Java and C: a Go package is a folder, a Java class is a file, a header declares C functions.
+//! Resolves names of Go, Java and C. In Go a package is a folder, in Java a class is a file, and in C a header declares
+//! functions.
 
 use crate::facts::{NodeKind, flag};
 use crate::index::{ManifestFile, NodeId};
@@ -7,8 +8,8 @@ use crate::language::CodeLanguage;
 use super::paths::{folder_of, join_path, normalize_path};
 use super::{CallResolver, ExprValue, no_args};
 
-/// Returns true if `tests` is the test folder of `main` in the layout of Maven and Gradle: `x/src/test/java/a` for
-/// `x/src/main/java/a`.
+/// Returns true if the folder `tests` has the tests of the folder `main` in the layout of Maven and Gradle. For
+/// example, `x/src/test/java/a` has the tests of `x/src/main/java/a`.
 fn is_tested_from(tests: &str, main: &str) -> bool {
     let parts = |folder: &str| {
         let start = if folder.starts_with("src/") { 0 } else { folder.find("/src/")? + 1 };
@@ -24,7 +25,7 @@ fn is_tested_from(tests: &str, main: &str) -> bool {
 }
 
 impl CallResolver<'_> {
-    /// Resolves a name by the other files of the package, or by the headers that a file includes.
+    /// Resolves a name through the other files of the package, or through the headers that a file includes.
     pub(super) fn resolve_neighbour(&self, file: u32, name: &str) -> ExprValue {
         let Some(here) = self.store.file_at(file) else { return ExprValue::Unknown };
         let language = here.facts.language;
@@ -62,7 +63,7 @@ impl CallResolver<'_> {
         }
     }
 
-    /// Resolves a C function: an included header declares or defines it, and exactly one file defines it.
+    /// Resolves a C function. An included header must declare or define it, and exactly one file must define it.
     fn resolve_linked(&self, file: u32, name: &str) -> ExprValue {
         let declared = self.list_headers(file).into_iter().any(|header| {
             self.store.facts_at(header).is_some_and(|facts| {
@@ -109,7 +110,8 @@ impl CallResolver<'_> {
         out
     }
 
-    /// Finds the file of an `#include`: next to the file, or the only path that ends in the same way.
+    /// Finds the file that an `#include` means. It is beside the including file, or is the only file whose path ends in
+    /// the same way.
     pub(super) fn find_include(&self, file: u32, path: &str) -> Option<u32> {
         let here = &self.store.file_at(file)?.path;
         if let Some(found) = normalize_path(folder_of(here), path).and_then(|path| self.store.slot_of(&path)) {
@@ -123,7 +125,7 @@ impl CallResolver<'_> {
         all.next().is_none().then_some(first)
     }
 
-    /// Resolves a Go package by its path: the path of the module, and a folder in it.
+    /// Resolves a Go package by its path, which is the path of the module and a folder in it.
     pub(super) fn go_package(&self, file: u32, path: &str) -> Option<ExprValue> {
         let here = &self.store.file_at(file)?.path;
         let mut folder = folder_of(here);

@@ -6,19 +6,19 @@ use crate::language::CodeLanguage;
 
 use super::{Args, ExprValue};
 
-/// The way in which a type from outside wraps another.
+/// The way in which a type from outside the index wraps another type.
 pub(super) enum WrapperKind {
-    /// A value of its first argument: `Box<T>`, `Optional[T]`.
+    /// The type contains a value of its first argument: `Box<T>`, `Optional[T]`.
     First,
-    /// The first argument itself: `type[T]`.
+    /// The type is the first argument itself: `type[T]`.
     TypeItself,
-    /// A value of the only argument that is not "nothing": `Union[T, None]`.
+    /// The type contains a value of its only argument that does not mean nothing: `Union[T, None]`.
     One,
     No,
 }
 
-/// Returns true if pointers of Rust's standard library have a method of this name, which takes precedence over one of
-/// the inner value.
+/// Returns true if the pointer types of Rust's standard library have a method with this name. Such a method takes
+/// precedence over one of the inner value.
 pub(super) fn is_of_pointers(method: &str) -> bool {
     matches!(method, "clone" | "as_ref" | "as_mut" | "borrow" | "borrow_mut" | "deref" | "deref_mut" | "clone_from")
 }
@@ -34,7 +34,7 @@ pub(super) fn wrapper_kind(name: &str) -> WrapperKind {
     }
 }
 
-/// Returns true for names from outside that need no import.
+/// Returns true for names from outside the index that code can use without an import.
 pub(super) fn is_known_name(language: CodeLanguage, name: &str) -> bool {
     match language {
         CodeLanguage::Rust => RUST.contains(&name),
@@ -66,14 +66,14 @@ const ECMA: &[&str] = &[
     "WeakSet", "console", "globalThis",
 ];
 
-/// Returns the value inside a wrapper such as a result or a promise.
+/// Returns the value inside a wrapper, such as a result or a promise.
 pub(super) fn inner_value(value: &ExprValue) -> ExprValue {
     match value {
         ExprValue::Outer(name, args) => match &**name {
             "Option" | "Result" | "Promise" | "PromiseLike" | "Future" | "Awaitable" | "Coroutine" | "Poll"
             | "LockResult" | "Iterator" | "Generator" | "AsyncIterator" | "AsyncGenerator" | "Iterable"
             | "ContextManager" => {
-                // `Coroutine` names its result as the last argument, all other types name it first.
+                // The result of a `Coroutine` is the last type argument. For all other types it is the first.
                 let index = if &**name == "Coroutine" { args.len().saturating_sub(1) } else { 0 };
                 args.get(index).map_or_else(|| ExprValue::Outer("?".into(), Rc::from([])), as_value)
             }
@@ -83,7 +83,7 @@ pub(super) fn inner_value(value: &ExprValue) -> ExprValue {
     }
 }
 
-/// Returns an item of a loop over a value from outside.
+/// Returns the item that a loop over a value from outside the index gives.
 pub(super) fn each_value(value: &ExprValue) -> ExprValue {
     match value {
         ExprValue::Outer(name, args) => match &**name {
@@ -97,7 +97,7 @@ pub(super) fn each_value(value: &ExprValue) -> ExprValue {
     }
 }
 
-/// Returns an item of a value from outside, by its index or key.
+/// Returns an item of a value from outside the index, as an index or a key gives it.
 pub(super) fn item_value(value: &ExprValue) -> ExprValue {
     match value {
         ExprValue::Outer(name, args) => match &**name {
@@ -122,7 +122,7 @@ fn as_value(ty: &ExprValue) -> ExprValue {
     }
 }
 
-/// Resolves a method of a value from outside, if it returns inner values.
+/// Resolves a method of a value from outside the index, if the method returns inner values.
 pub(super) fn member_value(language: CodeLanguage, type_name: &str, args: &Args, name: &str) -> Option<ExprValue> {
     let keep = |name: &str| Some(ExprValue::OuterType(name.into(), args.clone()));
     let first = || args.first().cloned();
@@ -180,7 +180,7 @@ pub(super) fn member_value(language: CodeLanguage, type_name: &str, args: &Args,
     }
 }
 
-/// Returns the result of a function from outside; a call of a type gives a value of it.
+/// Returns the result of a function from outside the index. A call of a type returns a value of that type.
 fn function_result(value: &ExprValue) -> Option<ExprValue> {
     match as_value(value) {
         ExprValue::Of(id, args) => Some(ExprValue::Giving(Rc::new(ExprValue::Of(id, args)))),

@@ -4,9 +4,10 @@ use crate::index::{ManifestFile, module_stem};
 
 use super::{CallResolver, ExprPlace, ExprValue, NameSpace};
 
-/// The most TypeScript configurations that extend one another.
+/// Largest number of TypeScript configurations in a chain in which each extends the next.
 const EXTENDS_MAX: u32 = 5;
-/// The files that an import with an extension may mean, in TypeScript's order: `./x.js` means `x.ts` if it exists.
+/// The files that an import with an extension may mean, in TypeScript's order. For example, `./x.js` means `x.ts` if
+/// that exists.
 const WRITTEN: &[(&str, &[&str])] = &[
     (".d.ts", &[".ts", ".tsx", ".d.ts"]),
     (".d.mts", &[".mts", ".d.mts"]),
@@ -20,7 +21,7 @@ const WRITTEN: &[(&str, &[&str])] = &[
     (".mts", &[".mts"]),
     (".cts", &[".cts"]),
 ];
-/// The endings of files that an import without an extension may mean.
+/// The suffixes of files that an import without an extension may mean.
 #[rustfmt::skip]
 const UNWRITTEN: &[&str] = &[
     ".ts", ".tsx", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs", ".d.ts", "/index.ts", "/index.tsx", "/index.mts",
@@ -28,7 +29,7 @@ const UNWRITTEN: &[&str] = &[
 ];
 
 impl CallResolver<'_> {
-    /// Resolves a Python module by its dotted name, as a file means it.
+    /// Resolves the dotted name of a Python module, as code in a file uses it.
     pub(super) fn python_import(&self, file: u32, module: &str) -> Option<ExprValue> {
         let here = &self.store.file_at(file)?.path;
         let dots = module.len() - module.trim_start_matches('.').len();
@@ -43,7 +44,7 @@ impl CallResolver<'_> {
             }
             return self.python_module(join_path(folder, &path).trim_end_matches('/'));
         }
-        // The search goes from the file's folder upwards through folders that are not packages, and then through all
+        // Searches from the folder of the file upwards, through folders that are not packages. Then searches all
         // package roots.
         let first = path.split_once('/').map_or(&*path, |(first, _)| first);
         let mut roots: Vec<&str> = Vec::new();
@@ -56,10 +57,10 @@ impl CallResolver<'_> {
         roots.sort_unstable();
         roots.dedup();
         roots.retain(|root| !self.is_package(root));
-        // The nearest root wins.
+        // The nearest root takes precedence.
         roots.sort_by_key(|root| std::cmp::Reverse((count_shared(here, root), usize::MAX - root.len())));
         let found = roots.iter().find_map(|root| self.python_module(&join_path(root, &path)));
-        // Else the search goes by folders without `__init__.py`, from the top.
+        // If no root has the module, searches from the top through folders without `__init__.py`.
         found.or_else(|| self.python_module(&path))
     }
 
@@ -68,7 +69,7 @@ impl CallResolver<'_> {
             && ["__init__.py", "__init__.pyi"].iter().any(|init| self.store.slot_of(&join_path(folder, init)).is_some())
     }
 
-    /// Finds a module by its path without extension. Source takes precedence over a stub.
+    /// Finds a module by its path without extension. A source file takes precedence over a stub file.
     pub(super) fn python_module(&self, path: &str) -> Option<ExprValue> {
         let file = ["/__init__.py", ".py", "/__init__.pyi", ".pyi"]
             .iter()
@@ -79,7 +80,7 @@ impl CallResolver<'_> {
         self.store.has_folder(path).then(|| ExprValue::Folder(path.into()))
     }
 
-    /// Finds the file of an ECMAScript module.
+    /// Finds the file that an ECMAScript module name means.
     pub(super) fn ecma_module(&self, file: u32, module: &str) -> Option<u32> {
         let here = &self.store.file_at(file)?.path;
         if module.is_empty() {
@@ -104,7 +105,8 @@ impl CallResolver<'_> {
         self.package_file(module)
     }
 
-    /// Resolves a module by a configuration and its bases; the configuration's own settings override those of a base.
+    /// Resolves a module by a configuration and the configurations that it extends. The settings of the first
+    /// configuration override those of the extended ones.
     fn by_tsconfig(&self, path: String, module: &str) -> Option<u32> {
         let (mut base, mut paths) = (None, None);
         let mut next = Some(path);
@@ -130,7 +132,7 @@ impl CallResolver<'_> {
         by_paths.chain(by_base).find_map(|path| self.ecma_file(&path))
     }
 
-    /// Finds a file of a package that is in the index, by the package's name.
+    /// Finds a file of a package in the index, by the name of the package.
     fn package_file(&self, module: &str) -> Option<u32> {
         for (path, manifest) in &self.store.manifests {
             let ManifestFile::Package(package) = manifest else { continue };
@@ -153,7 +155,7 @@ impl CallResolver<'_> {
         None
     }
 
-    /// Finds a file by the path in an import, which has no extension or that of the built file.
+    /// Finds a file by the path in an import. The path has no extension, or the extension of the built file.
     fn ecma_file(&self, path: &str) -> Option<u32> {
         let with = |base: &str, ends: &[&str]| {
             ends.iter().find_map(|end| self.store.slot_of(format!("{base}{end}").trim_start_matches('/')))
@@ -174,7 +176,7 @@ impl CallResolver<'_> {
         out
     }
 
-    /// Finds the file of an import: that of the module, or of the submodule that the import names.
+    /// Finds the file that an import means: the file of the module, or of the submodule that the import names.
     pub fn import_file(&self, file: u32, number: u32) -> Option<u32> {
         self.reset();
         let facts = self.store.facts_at(file)?;
@@ -191,7 +193,7 @@ impl CallResolver<'_> {
         };
         match value {
             ExprValue::Place(place) => {
-                // Handles `from package import module`.
+                // Handles imports of a submodule: `from package import module`.
                 let below =
                     match self.find_member(&ExprPlace::new(file, import.from.get()), &value, name, NameSpace::Value) {
                         Some(ExprValue::Place(below))
@@ -226,7 +228,8 @@ fn count_shared(path: &str, root: &str) -> usize {
     path.split('/').zip(root.split('/')).take_while(|(a, b)| a == b).count()
 }
 
-/// Makes a path relative to a folder, without `.` and `..`; `None` if it leads out.
+/// Resolves a path in a folder, so that the result has no `.` and `..`. Returns `None` if the path leads out of the
+/// root.
 pub(super) fn normalize_path(folder: &str, path: &str) -> Option<String> {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in path.split('/') {

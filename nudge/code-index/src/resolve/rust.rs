@@ -1,4 +1,4 @@
-//! Resolves Rust crates, paths, and the methods that `impl` blocks add to a type.
+//! Resolves crates and paths of Rust, and the methods that `impl` blocks add to a type.
 
 use crate::facts::{BindingTarget, Expr, ExprId, FileFacts, ImportFact, NodeKind, NodeOwner};
 use crate::index::{CargoManifest, ManifestFile, NodeId, last_name};
@@ -9,7 +9,7 @@ use super::outside::{WrapperKind, wrapper_kind};
 use super::paths::{folder_of, join_path, normalize_path};
 use super::{CallResolver, ExprPlace, ExprValue, ModulePlace, NameSpace};
 
-/// The result of a search for a method among `impl` blocks.
+/// The result of a search for a method in `impl` blocks.
 #[derive(Clone, Copy)]
 pub(super) enum MethodMatch {
     None,
@@ -18,7 +18,7 @@ pub(super) enum MethodMatch {
 }
 
 impl CallResolver<'_> {
-    /// Resolves the name that `use` binds.
+    /// Resolves the name that a `use` statement binds.
     pub(super) fn rust_import(&self, file: u32, import: &ImportFact, space: NameSpace) -> Option<ExprValue> {
         let facts = self.store.facts_at(file)?;
         let (module, name) = (facts.text_of(import.module), facts.text_of(import.name));
@@ -29,7 +29,7 @@ impl CallResolver<'_> {
         if name.is_empty()
             && let Some(child) = module.strip_prefix("self::")
         {
-            // Handles `mod child;`.
+            // Handles a module in another file: `mod child;`.
             return self.rust_child(self.place_at(file, import.from.get()), child);
         }
         if name.is_empty() {
@@ -43,7 +43,7 @@ impl CallResolver<'_> {
         Some(value)
     }
 
-    /// Finds a macro that `#[macro_export]` puts at the root of its crate.
+    /// Finds a macro that `#[macro_export]` places at the root of its crate.
     pub(super) fn exported_macro(&self, base: &ExprValue, name: &str) -> Option<ExprValue> {
         let ExprValue::Place(place) = base else { return None };
         let roots = self.crate_roots(place.file);
@@ -58,7 +58,7 @@ impl CallResolver<'_> {
         }
     }
 
-    /// Resolves a path as written in a file; `byte` decides in which module of the file.
+    /// Resolves a path that a file contains. The offset `byte` decides the module of the file.
     pub(super) fn rust_path(&self, file: u32, path: &str, byte: u32, space: NameSpace) -> Option<ExprValue> {
         let extern_ = path.starts_with("::");
         let mut parts = path.trim_start_matches("::").split("::");
@@ -66,7 +66,7 @@ impl CallResolver<'_> {
         let site = ExprPlace::new(file, byte);
         let mut value = if extern_ { self.extern_crate(file, first) } else { self.path_head(&site, first) };
         if value.is_none() && !extern_ {
-            // The first name may be one of this module: another import, or an enum.
+            // The first name may be one of this module, such as another import or an enum.
             let here = self.place_at(file, byte);
             value = Some(self.resolve_export(here, first, NameSpace::Type, Some(file)))
                 .filter(|value| *value != ExprValue::Unknown);
@@ -82,7 +82,7 @@ impl CallResolver<'_> {
         Some(value)
     }
 
-    /// Returns the innermost module around a byte.
+    /// Returns the innermost module around an offset.
     pub(super) fn place_at(&self, file: u32, byte: u32) -> ModulePlace {
         let module = self.store.facts_at(file).and_then(|facts| {
             super::lookup::node_around(facts, byte, |node| {
@@ -92,7 +92,7 @@ impl CallResolver<'_> {
         ModulePlace { file, module }
     }
 
-    /// Resolves the first name of a path, if it is a keyword or a crate.
+    /// Resolves the first name of a path, if it is a keyword such as `crate` or the name of a crate.
     pub(super) fn path_head(&self, site: &ExprPlace, first: &str) -> Option<ExprValue> {
         let here = self.place_at(site.file, site.byte);
         match first {
@@ -103,7 +103,7 @@ impl CallResolver<'_> {
         }
     }
 
-    /// Finds the library of a crate in the index, by the name that a file uses.
+    /// Finds the library of a crate in the index, by the name that code of the file uses.
     fn extern_crate(&self, file: u32, name: &str) -> Option<ExprValue> {
         if matches!(name, "std" | "core" | "alloc") {
             return None;
@@ -137,7 +137,7 @@ impl CallResolver<'_> {
         None
     }
 
-    /// Returns the manifest of a file's crate, with its folder.
+    /// Returns the manifest of the crate to which a file belongs, with its folder.
     fn cargo_of(&self, file: u32) -> Option<(&str, &CargoManifest)> {
         let mut folder = folder_of(&self.store.file_at(file)?.path);
         loop {
@@ -154,7 +154,7 @@ impl CallResolver<'_> {
         }
     }
 
-    /// Returns the root files of a file's crate, nearest first.
+    /// Returns the root files of the crate to which a file belongs, nearest first.
     pub(super) fn crate_roots(&self, file: u32) -> std::rc::Rc<[u32]> {
         if let Some(roots) = self.memo.roots.borrow().get(&file) {
             return roots.clone();
@@ -173,7 +173,7 @@ impl CallResolver<'_> {
             let targets = [&cargo.bin, &cargo.test, &cargo.example, &cargo.bench];
             paths.extend(targets.into_iter().flatten().filter_map(|target| target.path.clone()));
             roots.extend(paths.iter().filter_map(|path| self.store.slot_of(&normalize_path(folder, path)?)));
-            // Each file in these folders is a crate, and so is a folder with a `main.rs`.
+            // In these folders, each file is a crate, and so is each folder with a `main.rs`.
             for own in ["src/bin", "tests", "examples", "benches"] {
                 let under = join_path(folder, own);
                 if let Some(rest) = here.path.strip_prefix(&under).and_then(|rest| rest.strip_prefix('/')) {
@@ -204,7 +204,7 @@ impl CallResolver<'_> {
         if roots.is_empty() {
             roots.extend(self.conventional_root(&here.path));
         }
-        // If there are a library and a program, the root that declares the module comes first.
+        // If the package has a library and a program, the root that declares the module comes first.
         if roots.len() > 1 {
             let first =
                 here.path.strip_prefix(folder_of(&self.store.file_at(roots[0]).map_or("".into(), |f| f.path.clone())));
@@ -216,7 +216,7 @@ impl CallResolver<'_> {
         roots
     }
 
-    /// Returns true if a file says `mod name;`.
+    /// Returns true if the file contains `mod name;`.
     fn declares_module(&self, file: u32, name: &str) -> bool {
         let Some(facts) = self.store.facts_at(file) else { return false };
         facts
@@ -225,14 +225,14 @@ impl CallResolver<'_> {
             .any(|import| facts.text_of(import.alias) == name && facts.text_of(import.module).starts_with("self::"))
     }
 
-    /// Returns true if `root` declares a file of its folder as a module.
+    /// Returns true if `file` is in the folder of `root` and `root` declares it as a module.
     fn declares_beside(&self, root: u32, file: u32) -> bool {
         let (Some(root_file), Some(file)) = (self.store.file_at(root), self.store.file_at(file)) else { return false };
         folder_of(&root_file.path) == folder_of(&file.path)
             && self.declares_module(root, crate::index::module_stem(&file.path))
     }
 
-    /// Finds the crate root without a manifest: the nearest `lib.rs` or `main.rs` above.
+    /// Finds the root of a crate without a manifest: the nearest `lib.rs` or `main.rs` in a folder above.
     fn conventional_root(&self, path: &str) -> Option<u32> {
         let mut folder = folder_of(path);
         loop {
@@ -252,7 +252,7 @@ impl CallResolver<'_> {
         asker.is_some_and(|asker| self.crate_roots(asker).first() == self.crate_roots(file).first())
     }
 
-    /// Returns the folder that holds the child modules of a module.
+    /// Returns the folder that contains the files of a module's child modules.
     fn children_folder(&self, place: ModulePlace) -> Option<String> {
         let file = self.store.file_at(place.file)?;
         let path: &str = &file.path;
@@ -297,7 +297,7 @@ impl CallResolver<'_> {
         Some(ModulePlace { file: parent, module: None })
     }
 
-    /// Finds a method of a type: one of its own blocks, or one of a trait that it implements.
+    /// Finds a method of a type, in the type's own blocks or in those of a trait that it implements.
     pub(super) fn implemented(&self, id: NodeId, name: &str) -> MethodMatch {
         self.memo.answer_once(&self.memo.methods, (id, name.into()), MethodMatch::None, || self.find_method(id, name))
     }
@@ -312,7 +312,7 @@ impl CallResolver<'_> {
         }
     }
 
-    /// Lists the methods of a name that blocks add to a type: its own, and those of traits.
+    /// Lists the methods with this name that blocks add to a type: those of own blocks, and those of traits.
     fn methods_of(&self, id: NodeId, name: &str) -> (Vec<NodeId>, Vec<NodeId>) {
         let (mut own, mut of_trait) = (Vec::new(), Vec::new());
         for &(slot, node) in self.nodes_named(name).iter() {
@@ -327,14 +327,14 @@ impl CallResolver<'_> {
         (own, of_trait)
     }
 
-    /// Returns the only method that can be in the same build as the call.
+    /// Returns the method that can exist in the same build as the call, if there is only one.
     pub(super) fn twin_method(&self, id: NodeId, asked: &MemberQuery<'_>) -> Option<NodeId> {
         let (file, byte) = asked.from.filter(|_| self.file_language(id.file) == Some(CodeLanguage::Rust))?;
         let (own, of_trait) = self.methods_of(id, asked.name);
         self.only_twin(file, byte, if own.is_empty() { &of_trait } else { &own })
     }
 
-    /// Returns true if a value is certainly of the type itself and not a pointer to it.
+    /// Returns true if a value certainly has the type itself and is not a pointer to it.
     pub(super) fn is_plain(&self, site: &ExprPlace, facts: &FileFacts, value: ExprId) -> bool {
         let all_plain = |facts: &FileFacts, file: u32, values: &[(u32, ExprId)]| {
             !values.is_empty()
@@ -378,7 +378,8 @@ impl CallResolver<'_> {
         })
     }
 
-    /// Returns true if implementations override a trait's method: `Trait::method(x)` may then mean any of them.
+    /// Returns true if implementations override a method of a trait. A call of `Trait::method(x)` may then mean any of
+    /// them.
     pub(super) fn has_bodies(&self, method: NodeId) -> bool {
         let Some(facts) = self.store.facts_at(method.file) else { return false };
         let Some(node) = facts.nodes.get(method.node as usize) else { return false };
@@ -393,7 +394,7 @@ impl CallResolver<'_> {
             })
     }
 
-    /// Finds a method that a trait itself defines.
+    /// Finds a method that is defined in one of the traits themselves.
     fn by_trait(&self, id: NodeId, name: &str) -> MethodMatch {
         let mut found: Option<NodeId> = None;
         let traits: Vec<NodeId> = self
@@ -422,7 +423,7 @@ impl CallResolver<'_> {
         found.map_or(MethodMatch::None, MethodMatch::One)
     }
 
-    /// Lists the traits in the index that a type implements.
+    /// Lists the traits of the index that a type implements.
     fn traits_of(&self, id: NodeId) -> Vec<NodeId> {
         let Some(facts) = self.store.facts_at(id.file) else { return Vec::new() };
         let Some(node) = facts.nodes.get(id.node as usize) else { return Vec::new() };
@@ -442,7 +443,7 @@ impl CallResolver<'_> {
         out
     }
 
-    /// Returns true if the type of a block is this one. The cheap comparison of names comes first.
+    /// Returns true if a block is for the type `id`. Compares the names first, because that is fast.
     fn is_type(&self, file: u32, facts: &FileFacts, ty: ExprId, byte: u32, id: NodeId) -> bool {
         let Some(theirs) = self.store.facts_at(id.file) else { return false };
         let Some(node) = theirs.nodes.get(id.node as usize) else { return false };

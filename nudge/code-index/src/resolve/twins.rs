@@ -1,5 +1,5 @@
-//! Handles twins: definitions of one name for different builds. A use certainly means one twin if the conditions around
-//! the use exclude the others.
+//! Handles twins, which are definitions of one name for different builds. A use certainly means one twin if the
+//! conditions around the use exclude all others.
 
 use crate::facts::{BindingTarget, FileFacts, NameBinding};
 use crate::index::{NodeId, module_stem};
@@ -7,17 +7,18 @@ use crate::language::CodeLanguage;
 
 use super::{CallResolver, ExprPlace, ModulePlace};
 
-/// The most modules around a file whose conditions are read, and the most conditions that are compared.
+/// Largest number of modules around a file whose conditions are read, and largest number of conditions that are
+/// compared.
 const MODULES_MAX: usize = 16;
 const CONDITIONS_MAX: usize = 64;
-/// Keys of `cfg` that have only one value in a build.
+/// The keys of `cfg` that have exactly one value in a build.
 const ONE_VALUE: [&str; 5] = ["target_os", "target_arch", "target_env", "target_endian", "target_pointer_width"];
-/// Systems for which `unix` holds.
+/// The systems on which `unix` is true.
 const UNIX: [&str; 10] =
     ["android", "dragonfly", "freebsd", "illumos", "ios", "linux", "macos", "netbsd", "openbsd", "solaris"];
 
 impl CallResolver<'_> {
-    /// Keeps the bindings that can exist in the same build as the position.
+    /// Keeps the bindings that can exist in the same build as the code at the position.
     pub(super) fn bound_together(
         &self,
         facts: &FileFacts,
@@ -45,11 +46,11 @@ impl CallResolver<'_> {
             }
             !fits
         });
-        // If all are excluded, the code or this rule is wrong, so all stay.
+        // If all bindings are excluded, either the code or this rule is wrong, so all of them stay.
         if kept.is_empty() { left } else { kept }
     }
 
-    /// Returns the only node that can exist in the same build as the position.
+    /// Returns the node that can exist in the same build as the code at the position, if there is only one.
     pub(super) fn only_twin(&self, file: u32, byte: u32, all: &[NodeId]) -> Option<NodeId> {
         let here = self.conditions_at(file, byte);
         let mut fit = all.iter().filter(|id| {
@@ -60,7 +61,7 @@ impl CallResolver<'_> {
         fit.next().copied().filter(|_| fit.next().is_none())
     }
 
-    /// Lists the conditions under which a position is built, with those of the modules around its file.
+    /// Lists the conditions for the code at a position. They include the conditions of the modules around the file.
     fn conditions_at(&self, file: u32, byte: u32) -> Vec<String> {
         let Some(facts) = self.store.facts_at(file) else { return Vec::new() };
         let mut out = conditions_around(facts, byte);
@@ -90,12 +91,13 @@ fn at_line(facts: &FileFacts, line: u32) -> Vec<String> {
     holds.flat_map(|when| split_conjuncts(facts.text_of(when.when))).collect()
 }
 
-/// Returns true if two lists of conditions cannot hold together.
+/// Returns true if two lists of conditions cannot be true together.
 fn are_exclusive(conditions: &[String], other: &[String]) -> bool {
     conditions.iter().any(|a| other.iter().any(|b| cannot_both_hold(a, b)))
 }
 
-/// Returns true if two conditions cannot both hold: each alternative of one contradicts each alternative of the other.
+/// Returns true if two conditions cannot be true together. Then each alternative of one contradicts each alternative of
+/// the other.
 fn cannot_both_hold(condition: &str, other: &str) -> bool {
     let (ones, others) = (split_alternatives(condition), split_alternatives(other));
     ones.iter().all(|a| others.iter().all(|b| a.iter().any(|a| b.iter().any(|b| contradict(a, b)))))
@@ -115,7 +117,7 @@ fn contradict(atom: &str, other: &str) -> bool {
     !system.is_empty() && !other.is_empty() && system != other
 }
 
-/// Returns the condition that a system implies.
+/// Returns the condition that a system implies, such as `unix` for `linux`; `None` if it implies none.
 fn implied(atom: &str) -> Option<&'static str> {
     let (key, value) = atom.split_once('=')?;
     let value = value.trim_matches('"');
@@ -127,7 +129,7 @@ fn implied(atom: &str) -> Option<&'static str> {
     }
 }
 
-/// Splits a condition into parts that must all hold: `all(a, not(any(b, c)))` is `a`, `not(b)`, `not(c)`.
+/// Splits a condition into the parts that must all be true: `all(a, not(any(b, c)))` gives `a`, `not(b)` and `not(c)`.
 fn split_conjuncts(text: &str) -> Vec<String> {
     let mut ahead = vec![text.split_whitespace().collect::<String>()];
     let mut out = Vec::new();
@@ -148,7 +150,7 @@ fn split_conjuncts(text: &str) -> Vec<String> {
     out
 }
 
-/// Splits a condition into alternatives: `any(a, all(b, c))` is `a`, or `b` and `c`.
+/// Splits a condition into alternatives: `any(a, all(b, c))` gives `a`, and `b` with `c`.
 fn split_alternatives(text: &str) -> Vec<Vec<String>> {
     match arguments_of(text, "any") {
         Some(any) => split_arguments(any).map(|part| split_conjuncts(&part)).collect(),
@@ -156,12 +158,12 @@ fn split_alternatives(text: &str) -> Vec<Vec<String>> {
     }
 }
 
-/// Returns the arguments of `name(..)`.
+/// Returns the text between the parentheses of `name(..)`; `None` for any other text.
 fn arguments_of<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     text.strip_prefix(name)?.strip_prefix('(')?.strip_suffix(')')
 }
 
-/// Splits a list of arguments.
+/// Splits a list of arguments at its commas, but not inside parentheses.
 fn split_arguments(text: &str) -> impl Iterator<Item = String> {
     let (mut out, mut depth) = (vec![String::new()], 0_usize);
     for c in text.chars().take(4_000) {

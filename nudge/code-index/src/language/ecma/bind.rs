@@ -1,4 +1,4 @@
-//! Binds names to values.
+//! Binds names to values in JavaScript and TypeScript.
 
 use tree_sitter::Node as Syntax;
 
@@ -7,11 +7,11 @@ use crate::extract::{FrameKind, NodeDraft, TreeWalk, end_byte, start_byte};
 use crate::facts::{BindingTarget, Expr, ExprId, NameId, NodeKind, flag};
 use crate::language::common::{list_places, make_part};
 
-/// Methods that call a function with each of their items.
+/// The methods that call a function with each of their items.
 const HANDS_ITEM: &[&str] =
     &["map", "forEach", "filter", "find", "some", "every", "flatMap", "findIndex", "findLast", "then"];
 
-/// Binds `<T extends Bound>`.
+/// Binds the type parameters of `<T extends Bound>`.
 pub(super) fn type_params(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let Some(list) = walk.child_by_field(node, "type_parameters") else { return };
     let mut cursor = list.walk();
@@ -30,7 +30,7 @@ pub(super) fn type_params(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// Narrows a name: after `if (x instanceof T)`, `x` is a `T`.
+/// Narrows the type of a name: inside `if (x instanceof T)`, `x` is a `T`.
 pub(super) fn narrow_by_instanceof(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let Some(body) = walk.child_by_field(node, "consequence") else { return };
     let mut todo: Vec<Syntax<'_>> =
@@ -96,7 +96,7 @@ pub(super) fn bind_params(walk: &mut TreeWalk<'_>, node: Syntax<'_>, number: u32
     names
 }
 
-/// Compares the documentation with the signature.
+/// Compares the documentation of a function with its signature.
 pub(super) fn check_function_doc(walk: &mut TreeWalk<'_>, node: Syntax<'_>, number: u32) {
     let Some(list) = walk.child_by_field(node, "parameters") else { return };
     let (mut params, mut open) = (Vec::new(), false);
@@ -112,7 +112,7 @@ pub(super) fn check_function_doc(walk: &mut TreeWalk<'_>, node: Syntax<'_>, numb
     walk.check_doc(number, &params, open, matches!(returns.trim_start_matches(':').trim(), "void" | "undefined"));
 }
 
-/// Makes a field of the parameter in `constructor(private x: X)`.
+/// Adds a field for a parameter such as `private x: X` of a constructor.
 fn own_property(walk: &mut TreeWalk<'_>, param: Syntax<'_>, name: NameId, value: ExprId) {
     let mut cursor = param.walk();
     let modified = param
@@ -185,7 +185,7 @@ fn lower_member(walk: &mut TreeWalk<'_>, value: ExprId, name: NameId) -> ExprId 
     if value.is_none() || name.is_none() { ExprId::NONE } else { walk.add_expr(Expr::Member(value, name)) }
 }
 
-/// Marks names that a pattern, an operator or a loop assigns; their new value is unknown.
+/// Notes that a pattern, an operator or a loop assigns names. Their new value is unknown.
 fn mark_assigned(walk: &mut TreeWalk<'_>, left: Syntax<'_>, offset: u32) {
     let mut todo = vec![left];
     for _ in 0..200 {
@@ -229,8 +229,8 @@ pub(super) fn visit_catch(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// Notes `const x = ..` as a node if it holds a function, a class, an object with members, or the result of a call at
-/// the file's top level.
+/// Adds `const x = ..` as a node if the value is a function, a class, or an object with members. At the top level of a
+/// file, the result of a call makes a node too.
 pub(super) fn visit_variable(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let Some(left) = walk.child_by_field(node, "name") else { return };
     let value = walk.child_by_field(node, "value");
@@ -282,7 +282,7 @@ pub(super) fn visit_variable(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
                     }
                 }
             } else {
-                // A declared type holds in the whole range.
+                // A declared type applies in the whole range.
                 let sure = if ty.is_some() { to } else { from };
                 walk.bind_until(name, from, to, start_byte(node), sure, BindingTarget::Value(given));
             }
@@ -323,8 +323,8 @@ fn declare_value(walk: &mut TreeWalk<'_>, node: Syntax<'_>, value: Option<Syntax
     walk.named.insert(value.id(), number);
 }
 
-/// Handles assignments: `x = ..` changes a name, and `this.x = ..` makes a field. `exports.f = ..` and `C.prototype.f =
-/// ..` are ignored.
+/// Handles assignments. `x = ..` changes a name, and `this.x = ..` adds a field. `exports.f = ..` and `C.prototype.f =
+/// ..` have no effect here.
 pub(super) fn visit_assignment(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let (Some(left), Some(right)) = (walk.child_by_field(node, "left"), walk.child_by_field(node, "right")) else {
         return;
@@ -343,7 +343,7 @@ pub(super) fn visit_assignment(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
         return;
     }
     if let (Some(FrameKind::Class(class)), Some(name)) = (walk.class_around(), walk.child_by_field(left, "property")) {
-        // `this.f = this.f.bind(this)` leaves the method as it is.
+        // An assignment such as `this.f = this.f.bind(this)` does not change the method.
         let bound = walk.child_by_field(right, "function").filter(|_| right.kind() == "call_expression");
         if bound.is_some_and(|bound| walk.node_text(bound).strip_suffix(".bind") == Some(walk.node_text(left))) {
             return;
@@ -354,7 +354,7 @@ pub(super) fn visit_assignment(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// Binds the parameters of a function passed to `map`, `filter`, ... to the items of the receiver.
+/// Binds the parameters of a function that is passed to `map`, `filter`, ... to the items of the receiver.
 pub(super) fn hint_function(walk: &mut TreeWalk<'_>, node: Syntax<'_>, function: Syntax<'_>) {
     if function.kind() != "member_expression" {
         return;

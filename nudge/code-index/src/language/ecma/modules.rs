@@ -1,4 +1,4 @@
-//! Imports and exports.
+//! Reads imports and exports of JavaScript and TypeScript.
 
 use tree_sitter::Node as Syntax;
 
@@ -58,10 +58,10 @@ fn specifier_of(walk: &mut TreeWalk<'_>, specifier: Syntax<'_>, module: &str, st
     }
 }
 
-/// Notes a re-export, which does not bind a name in this file.
+/// Notes a re-export. It binds no name in this file.
 fn passed_on(walk: &mut TreeWalk<'_>, module: &str, name: &str, alias: &str, statement: Syntax<'_>) {
     walk.add_import(module, name, alias, statement, true);
-    // Removes the binding that `add_import` has made: only files that import this one see the name.
+    // Removes the binding that `add_import` has made, because only files that import this one see the name.
     walk.facts
         .bindings
         .pop_if(|binding| matches!(binding.bound, crate::facts::BindingTarget::Import(_)) && !alias.is_empty());
@@ -105,7 +105,7 @@ pub(super) fn visit_export(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// Returns the module of `require("..")`.
+/// Returns the module name in `require("..")`; `None` for any other expression.
 pub(super) fn find_require<'a>(walk: &TreeWalk<'a>, value: Syntax<'_>) -> Option<&'a str> {
     if value.kind() != "call_expression" || walk.node_text(walk.child_by_field(value, "function")?) != "require" {
         return None;
@@ -114,7 +114,7 @@ pub(super) fn find_require<'a>(walk: &TreeWalk<'a>, value: Syntax<'_>) -> Option
     (source.kind() == "string").then(|| strip_quotes(walk, source))
 }
 
-/// Handles `const { a, b: c } = require("..")`.
+/// Handles imports by a pattern: `const { a, b: c } = require("..")`.
 pub(super) fn import_destructured(walk: &mut TreeWalk<'_>, pattern: Syntax<'_>, module: &str, statement: Syntax<'_>) {
     let mut cursor = pattern.walk();
     for part in pattern.named_children(&mut cursor) {

@@ -1,4 +1,4 @@
-//! Lowers expressions and types.
+//! Lowers expressions and types of JavaScript and TypeScript.
 
 use tree_sitter::Node as Syntax;
 
@@ -66,10 +66,10 @@ pub(super) const SHAPES: &[(&str, SyntaxShape)] = &[
 
 fn lower_cast(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let (Some(value), Some(ty)) = (node.named_child(0), node.named_child(1)) else {
-        // `x as const` has no type node.
+        // The cast `x as const` has no syntax node for a type.
         return walk.lower_field(node, "");
     };
-    // The cast type counts even if it is `any`: the author says that the value's own type does not hold.
+    // The type of the cast counts, even if it is `any`: the author says that the value's own type is wrong.
     let _ = value;
     let ty = walk.lower_expr(ty);
     walk.add_value_of(ty)
@@ -87,7 +87,8 @@ fn lower_binary(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     }
 }
 
-/// Lowers a function without a name to its result, if that is declared or a single expression.
+/// Lowers a function without a name to its result. The result is known if it is declared, or if the body is a single
+/// expression.
 fn function_value(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let given = match (walk.child_by_field(node, "return_type"), walk.child_by_field(node, "body")) {
         (Some(ty), _) => {
@@ -106,7 +107,8 @@ fn function_type(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     walk.add_expr(Expr::Function(given))
 }
 
-/// Lowers an object, class or type without a name; it is known if it was assigned to a name.
+/// Lowers an object, class or type without a name. The value is unknown here; it is known only if it is assigned to a
+/// name.
 fn object_value(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let _ = (walk, node);
     ExprId::NONE
@@ -120,7 +122,7 @@ fn lower_union(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     walk.add_either(left, right)
 }
 
-/// Lowers an intersection: each part adds members.
+/// Lowers an intersection of types, which has the members of all of them.
 fn lower_intersection(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     walk.lower_all(node)
 }
@@ -143,7 +145,7 @@ fn literal_type(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     }
 }
 
-/// Lowers `T["x"]`.
+/// Lowers the type `T["x"]`, which is the type of the member `x`.
 fn lower_lookup(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let (Some(object), Some(key)) = (node.named_child(0), node.named_child(1)) else { return ExprId::NONE };
     let key = walk.node_text(key).trim_matches(['"', '\'']);

@@ -1,4 +1,4 @@
-//! Binds names to values.
+//! Binds names to values in Python.
 
 use tree_sitter::Node as Syntax;
 
@@ -8,28 +8,28 @@ use crate::language::common::{list_places, make_part};
 
 use super::{lower_annotation, member_name};
 
-/// Returns the range in which a name bound here is visible: the whole function.
+/// Returns the range in which a name that is bound here is visible. The range is the whole function.
 fn name_range(walk: &TreeWalk<'_>) -> (u32, u32) {
     let owner = walk.owner_frame();
     (owner.from, owner.to)
 }
 
-/// Opens a branch, a loop, or the body of a `with`: bindings inside are certain only up to its end. Other visitors open
-/// the bodies of functions and classes.
+/// Opens a frame for a branch, a loop, or the body of a `with`. Bindings inside are certain only up to the end of the
+/// frame. Other functions open the frames for the bodies of functions and classes.
 pub(super) fn open_branch(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     if !walk.is_opened_by_parent() {
         walk.open_frame(node, FrameKind::Block);
     }
 }
 
-/// Returns the end of the branch around the current position.
+/// Returns the end of the branch that contains the current position; `None` outside of a branch.
 fn branch_end(walk: &TreeWalk<'_>) -> Option<u32> {
     let frame = walk.current_frame();
     (frame.what == FrameKind::Block).then_some(frame.to)
 }
 
-/// Binds a function or class from its definition on, as the module runs. Members of a class are visible only through
-/// it.
+/// Binds a function or class from its definition to the end of the range, because Python binds names at run time.
+/// Members of a class are visible only through the class.
 pub(super) fn bind_definition(walk: &mut TreeWalk<'_>, name: NameId, node: Syntax<'_>, number: u32) {
     let branch = branch_end(walk);
     if branch.is_some()
@@ -43,8 +43,8 @@ pub(super) fn bind_definition(walk: &mut TreeWalk<'_>, name: NameId, node: Synta
     }
 }
 
-/// Refines the import that [`TreeWalk::add_import`] has just bound: sets its position, and ends its certainty with the
-/// branch, since another branch may import the same name.
+/// Corrects the binding that [`TreeWalk::add_import`] has just made: sets its position, and ends its certainty with the
+/// branch. Another branch may import the same name.
 pub(super) fn place_import(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let branch = branch_end(walk);
     if let Some(binding) = walk.facts.bindings.last_mut() {
@@ -56,12 +56,12 @@ pub(super) fn place_import(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
 fn bind_name(walk: &mut TreeWalk<'_>, name: Syntax<'_>, value: ExprId, statement: Syntax<'_>) {
     let name = walk.name_of(name);
     let (from, to) = name_range(walk);
-    // The body of a loop may never run, so its name is certain only inside.
+    // The body of a loop may never run, so the name is certain only inside the body.
     let sure = if statement.kind() == "for_statement" { end_byte(statement) } else { branch_end(walk).unwrap_or(to) };
     walk.bind_until(name, from, to, start_byte(statement), sure, BindingTarget::Value(value));
 }
 
-/// Binds the left side of an assignment; names in a pattern get the parts of the value.
+/// Binds the names on the left side of an assignment. Names in a pattern get the parts of the value.
 fn bind_all(walk: &mut TreeWalk<'_>, left: Syntax<'_>, value: ExprId, statement: Syntax<'_>) {
     let mut todo = vec![(left, value)];
     let mut steps = 0;
@@ -90,12 +90,12 @@ fn bind_all(walk: &mut TreeWalk<'_>, left: Syntax<'_>, value: ExprId, statement:
     }
 }
 
-/// Handles `global f`: the name gets an unknown value whenever the function runs.
+/// Handles `global f`: outside the function, `f` may get an unknown value at any time.
 pub(super) fn visit_global(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     bound_outside(walk, node, (0, u32::MAX));
 }
 
-/// Handles `nonlocal f`: the same for the name of the function around this one.
+/// Handles `nonlocal f`: in the function around this one, `f` may get an unknown value at any time.
 pub(super) fn visit_nonlocal(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let mut around = walk.frames.iter().rev().filter(|frame| matches!(frame.what, FrameKind::Function(_)));
     if let Some(outer) = around.nth(1) {
@@ -104,8 +104,8 @@ pub(super) fn visit_nonlocal(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// Makes names unknown that a function binds outside of itself: in the outer range, and in the function until it binds
-/// them.
+/// Makes names unknown that a function assigns outside of itself. They are unknown in the outer range, and in the
+/// function until it binds them.
 fn bound_outside(walk: &mut TreeWalk<'_>, node: Syntax<'_>, outside: (u32, u32)) {
     let here = name_range(walk);
     let mut cursor = node.walk();
@@ -117,8 +117,8 @@ fn bound_outside(walk: &mut TreeWalk<'_>, node: Syntax<'_>, outside: (u32, u32))
     }
 }
 
-/// Handles attribute assignments. `self.x = ..` in a method makes a field. `a.x = ..` binds `a.x`, so a call of `a.x`
-/// does not mean the class's member.
+/// Handles an assignment of an attribute. `self.x = ..` in a method adds a field. `a.x = ..` binds the name `a.x`, so
+/// that a call of `a.x` does not mean the member of the class.
 fn assign_attribute(walk: &mut TreeWalk<'_>, left: Syntax<'_>, value: ExprId, statement: Syntax<'_>) {
     let (Some(object), Some(name)) = (walk.child_by_field(left, "object"), walk.child_by_field(left, "attribute"))
     else {
@@ -165,7 +165,7 @@ pub(super) fn visit_assignment(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     bind_all(walk, left, value, node);
 }
 
-/// Binds `x` of `x += y` to an unknown value, because the class of `x` decides it.
+/// Binds `x` of `x += y` to an unknown value, because the class of `x` decides the result.
 pub(super) fn visit_augmented(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     if let Some(left) = walk.child_by_field(node, "left").filter(|left| left.kind() == "identifier") {
         bind_name(walk, left, ExprId::NONE, node);
@@ -188,7 +188,7 @@ pub(super) fn type_alias(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// Notes a loop: names that are bound at its end are still bound when it starts again.
+/// Notes a loop. A name that is bound at the end of the loop is still bound when the loop starts again.
 pub(super) fn note_loop(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     walk.facts.loops.push((start_byte(node).into(), end_byte(node).into()));
 }
@@ -230,7 +230,7 @@ pub(super) fn with_item(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let (Some(value), Some(alias)) = (pattern.named_child(0), walk.child_by_field(pattern, "alias")) else { return };
     let value = walk.lower_expr(value);
     let value = if value.is_none() { value } else { walk.add_expr(Expr::Enter(value)) };
-    // The name is visible in the whole function, and certain in the body of the statement and after it.
+    // The name is visible in the whole function. It is certain in the body of the `with` statement and after it.
     bind_all(walk, alias, value, node);
 }
 
@@ -246,7 +246,7 @@ pub(super) fn visit_except(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// Narrows a name: after `if isinstance(x, T)`, `x` is a `T`.
+/// Narrows the type of a name: inside `if isinstance(x, T)`, `x` is a `T`.
 pub(super) fn narrow_by_isinstance(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let (Some(condition), Some(body)) =
         (walk.child_by_field(node, "condition"), walk.child_by_field(node, "consequence"))
@@ -270,7 +270,7 @@ pub(super) fn narrow_by_isinstance(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// Binds the name in a pattern to an unknown value.
+/// Binds the name in a `case` pattern to an unknown value.
 pub(super) fn case_pattern(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     if let Some(name) =
         node.named_child(0).filter(|child| child.kind() == "dotted_name" && child.named_child_count() == 1)

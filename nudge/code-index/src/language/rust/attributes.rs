@@ -1,4 +1,4 @@
-//! Reads the lines before a node: attributes, conditions among them, and documentation.
+//! Reads the lines before a Rust node: attributes, build conditions in attributes, and documentation.
 
 use tree_sitter::Node as Syntax;
 
@@ -27,23 +27,23 @@ pub(super) fn visit_attribute(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// Handles `#![cfg(..)]`, which applies to everything around it.
+/// Handles `#![cfg(..)]`, which applies to the whole block or file that contains it.
 pub(super) fn inner_attribute(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     if let (Some(when), Some(parent)) = (parse_cfg(walk.node_text(node), "#!["), node.parent()) {
         walk.add_condition(when, parent);
     }
 }
 
-/// Returns the text in `cfg(..)`.
+/// Returns the condition in `cfg(..)`; `None` for another attribute.
 fn parse_cfg<'t>(attribute: &'t str, opened: &str) -> Option<&'t str> {
     let inner = attribute.strip_prefix(opened)?.trim_end().strip_suffix(']')?.trim();
     inner.strip_prefix("cfg")?.trim_start().strip_prefix('(')?.strip_suffix(')')
 }
 
-/// Returns the flags that attributes set on the next node.
+/// Returns the flags that the attributes of the next node set.
 pub(super) fn read_flags(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> u16 {
     let mut flags = 0;
-    // Drops attributes that belong to earlier syntax that is not a node.
+    // Drops attributes that belong to earlier syntax, which was not a node.
     if !follows_a_mark(walk, node) {
         walk.marks.clear();
     }
@@ -64,8 +64,8 @@ fn follows_a_mark(walk: &TreeWalk<'_>, node: Syntax<'_>) -> bool {
 }
 
 pub(super) fn read_doc(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> Option<String> {
-    // The documentation comes before the attributes. Older attributes may be left from syntax that is not a node, so
-    // this checks that one ends right before the node.
+    // The documentation comes before the attributes. Attributes of earlier syntax may still be stored, so the function
+    // checks that one ends directly before the node.
     let is_marked = !walk.marks.is_empty() && follows_a_mark(walk, node);
     let row = if is_marked { walk.marked_row } else { node.start_position().row };
     let mut comments = walk.comments_before(row);

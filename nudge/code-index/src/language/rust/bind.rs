@@ -1,4 +1,4 @@
-//! Binds the names of patterns.
+//! Binds the names in patterns of Rust.
 
 use tree_sitter::Node as Syntax;
 
@@ -8,7 +8,7 @@ use crate::facts::{BindingTarget, Expr, ExprId, NO_NODE};
 use super::is_binding_name;
 use crate::language::common::{list_places, make_part};
 
-/// Methods of the standard library that call a closure with each of their items.
+/// Methods of the standard library that call a closure with each of the items.
 const HANDS_ITEM: &[&str] = &[
     "all",
     "any",
@@ -113,7 +113,7 @@ pub(super) fn let_(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
 
 fn typed_or_value(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     match walk.child_by_field(node, "type") {
-        // `let x: Vec<_> = ..` leaves the item type open; the value says more.
+        // In `let x: Vec<_> = ..`, the type leaves the item type open, so the value says more.
         Some(ty) => {
             let ty = walk.lower_expr(ty);
             walk.add_value_of(ty)
@@ -122,7 +122,7 @@ fn typed_or_value(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     }
 }
 
-/// Handles `if let` and `while let`: the names are visible where the condition holds.
+/// Handles `if let` and `while let`. The names are visible where the condition is true.
 pub(super) fn bind_condition(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let Some(left) = walk.child_by_field(node, "pattern") else { return };
     let value = walk.lower_field(node, "value");
@@ -177,7 +177,7 @@ pub(super) fn visit_closure(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// Binds the parameters of a closure passed to `map`, `filter`, ... to the items of the receiver.
+/// Binds the parameters of a closure that is passed to `map`, `filter`, ... to the items of the receiver.
 pub(super) fn hint_closure(walk: &mut TreeWalk<'_>, node: Syntax<'_>, function: Syntax<'_>) {
     if function.kind() != "field_expression" {
         return;
@@ -188,7 +188,7 @@ pub(super) fn hint_closure(walk: &mut TreeWalk<'_>, node: Syntax<'_>, function: 
     }
     let Some(args) = walk.child_by_field(node, "arguments") else { return };
     let mut cursor = args.walk();
-    // Takes the last closure: an earlier one gets an error or nothing, as in `map_or_else`.
+    // Takes the last closure, because an earlier one gets an error or nothing, as in `map_or_else`.
     let Some(closure) = args.named_children(&mut cursor).filter(|arg| arg.kind() == "closure_expression").last() else {
         return;
     };

@@ -1,4 +1,4 @@
-//! Reads macros: their definitions, and the calls among the tokens of their arguments.
+//! Reads macros of Rust: their definitions, and the calls among the tokens of their arguments.
 
 use tree_sitter::Node as Syntax;
 
@@ -35,7 +35,7 @@ pub(super) fn visit_invocation(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// Lowers a macro call if the macro's name decides the result.
+/// Lowers a call of a macro, if the name of the macro decides the result.
 pub(super) fn lower_macro(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     let name = walk.child_by_field(node, "macro").map_or("", |name| walk.node_text(name));
     match name {
@@ -46,7 +46,8 @@ pub(super) fn lower_macro(walk: &mut TreeWalk<'_>, node: Syntax<'_>) -> ExprId {
     }
 }
 
-/// Notes calls among tokens: names, dots, parentheses, `let x = ..` and `|x: T|` mean the same as in other code.
+/// Notes the calls among the tokens of a macro. Names, dots, parentheses, `let x = ..` and `|x: T|` count as in other
+/// code.
 pub(super) fn visit_tokens(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     let mut cursor = node.walk();
     let mut chain = TokenChain { value: ExprId::NONE, last: None, joint: ChainJoint::None };
@@ -57,10 +58,10 @@ pub(super) fn visit_tokens(walk: &mut TreeWalk<'_>, node: Syntax<'_>) {
     }
 }
 
-/// The expression so far, as a sequence of tokens builds it up.
+/// The expression that the tokens so far have formed.
 struct TokenChain<'t> {
     value: ExprId,
-    /// The name that a following `(` would call.
+    /// The name that is called if `(` follows.
     last: Option<Syntax<'t>>,
     joint: ChainJoint,
 }
@@ -115,7 +116,7 @@ impl<'t> TokenChain<'t> {
                 walk.call(name, self.value, function, false);
                 walk.add_expr(Expr::Call(self.value))
             }
-            // Handles `T { .. }`.
+            // Handles a struct expression, such as `T { .. }`.
             Some(ty) if text.starts_with('{') && walk.node_text(ty).starts_with(char::is_uppercase) => {
                 walk.add_expr(Expr::Of(self.value))
             }
@@ -126,13 +127,13 @@ impl<'t> TokenChain<'t> {
     }
 }
 
-/// Binds names among tokens.
+/// Binds the names that tokens declare.
 #[derive(Default)]
 struct TokenBinder {
     state: BinderState,
-    /// Is true between the bars of a closure's parameters.
+    /// True between the two bars around the parameters of a closure.
     params: bool,
-    /// Is true after a value, where a bar is an operator.
+    /// True after a value. A bar is then an operator.
     value: bool,
 }
 
@@ -141,7 +142,7 @@ enum BinderState {
     #[default]
     None,
     Let,
-    /// A name, its position, and whether its type or its value follows.
+    /// A name and its position. The type or the value of the name follows.
     Name(NameId, u32, NextPart),
 }
 
@@ -153,7 +154,7 @@ enum NextPart {
 }
 
 impl TokenBinder {
-    /// Handles a token, with the value of the expression before it.
+    /// Reads a token. `chain` is the value of the expression before it.
     fn take_token(&mut self, walk: &mut TreeWalk<'_>, token: Syntax<'_>, chain: ExprId, to: u32) {
         let kind = token.kind();
         match (self.state, kind) {

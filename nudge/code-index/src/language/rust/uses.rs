@@ -1,4 +1,4 @@
-//! `use` and `extern crate`.
+//! Reads `use` and `extern crate`.
 
 use tree_sitter::Node as Syntax;
 
