@@ -76,7 +76,8 @@ struct HookTimer {
     is_fixed: bool,
     /// The log of hooks, set when a session's log is open.
     log: OnceLock<HookLog>,
-    is_noted: AtomicBool,
+    /// True after the hook began to print, or counted as late: never both.
+    is_decided: AtomicBool,
 }
 
 impl HookTimer {
@@ -89,7 +90,7 @@ impl HookTimer {
             runtime: global.runtime_dir.clone(),
             is_fixed: values.get_origin("hook.ms") != ValueOrigin::Default,
             log: OnceLock::new(),
-            is_noted: AtomicBool::new(false),
+            is_decided: AtomicBool::new(false),
         }
     }
 
@@ -127,8 +128,25 @@ impl HookTimer {
         self.note_hook(self.begun.elapsed(), false);
     }
 
-    /// Notes that the hook exceeded its limit. Another thread does this, because the write may hang.
+    /// Decides whether the hook prints or counts as late. Returns true for the first caller only.
+    fn decide_end(&self) -> bool {
+        !self.is_decided.swap(true, Ordering::Relaxed)
+    }
+
+    /// Decides that the hook prints. A hook that counts as late already waits for its end.
+    fn end_in_time(&self) {
+        while !self.decide_end() {
+            std::thread::sleep(NOTE_PATIENCE);
+        }
+    }
+
+    /// Notes that the hook exceeded its limit. Another thread does this, because the write may hang. A hook that prints is
+    /// not late, and gets the time to finish.
     fn note_late(self: Arc<Self>) {
+        if !self.decide_end() {
+            std::thread::sleep(NOTE_PATIENCE);
+            return;
+        }
         let (sender, noted) = channel();
         let write = move || {
             let limit = Duration::from_millis(self.limit_ms());
@@ -146,9 +164,7 @@ impl HookTimer {
     }
 
     fn note_hook(&self, took: Duration, is_late: bool) {
-        if let Some(log) = self.log.get()
-            && !self.is_noted.swap(true, Ordering::Relaxed)
-        {
+        if let Some(log) = self.log.get() {
             // A hook cannot report an error to anyone.
             let _ = log.note_hook(took, is_late);
         }
@@ -174,6 +190,7 @@ fn answer_event(global: &GlobalFlags, values: &SettingValues, timer: &HookTimer)
     };
     let mut said = match text {
         None if notice.is_none() => {
+            timer.end_in_time();
             note_answered();
             return None;
         }
@@ -183,6 +200,7 @@ fn answer_event(global: &GlobalFlags, values: &SettingValues, timer: &HookTimer)
     if let Some(notice) = notice {
         said["systemMessage"] = notice.into();
     }
+    timer.end_in_time();
     // A single write prints either the whole text or nothing.
     let mut stdout = std::io::stdout();
     stdout.write_all(format!("{said}\n").as_bytes()).and_then(|()| stdout.flush()).ok()?;
