@@ -14,11 +14,11 @@ use std::hash::Hash;
 use foldhash::fast::RandomState;
 use nudge_core::explain::ScoreParts;
 
-/// Weight of the share of words ([`MatchEvidence::coverage`]) in the part of meaning, where it is added to the cosine.
+/// Weight of the share of words (`coverage`) in the part of meaning, where it is added to the cosine.
 const WORDS_BESIDE: f64 = 0.2;
-/// Weight of the share of names ([`MatchEvidence::names`]), which is added to both parts. A model splits a name into
-/// pieces with other meanings, so it needs this addend. In the part of words, the other words of a sentence would
-/// outweigh a name that only one text holds.
+/// Weight of the share of names (`names`), which is added to both parts. A model splits a name into pieces with other
+/// meanings, so it needs this addend. In the part of words, the other words of a sentence would outweigh a name that
+/// only one text holds.
 const NAMES: f64 = 0.2;
 /// Weight that is added when the text comes from the project in which the caller asks.
 const PROJECT: f64 = 0.1;
