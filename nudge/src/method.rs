@@ -10,6 +10,7 @@ mod import;
 mod list;
 mod outcome;
 mod query;
+mod report;
 mod set;
 mod stats;
 mod status;

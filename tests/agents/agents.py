@@ -15,7 +15,7 @@ from brain import Brain  # noqa: F401 - it is run with the others
 from capture import Capture  # noqa: F401 - it is run with the others
 from case import Case
 from code_index import Code  # noqa: F401 - it is run with the others
-from programs import Claude, Codex, P, Program, hints, read_by_model, wait_for
+from programs import Claude, Codex, P, Program, hints, read_by_model, read_since_call, wait_for
 from records import Records  # noqa: F401 - it is run with the others
 from seeds import Learning, Seeds  # noqa: F401 - they are run with the others
 
@@ -182,7 +182,7 @@ class Together(Case):
         # The model now uses the tool of the other direction.
         get = ("mcp__nudge__nudge_get_hint", {"component": "cache", "key": "flush"})
         request = claude.asked("what was that", get)[-1]
-        self.assertIn("redis-cli flushall", read_by_model(request)[-1])
+        self.assertIn("cache/flush: redis-cli flushall", read_since_call(request))
 
 
 class NextTime(Case):
@@ -199,7 +199,7 @@ class NextTime(Case):
         self.home.wait_for_the_end()
         (again := self.start(program)).wait_for_server()
         (first,) = again.asked("hello again")
-        return read_by_model(answered)[-1], hints(first)
+        return read_since_call(answered), hints(first)
 
     def test_claude_code_has_it_again(self) -> None:
         self.assertIn("- mail/run: docker compose up mailhog", self.stored_by(Claude, "mcp__nudge__nudge_set_hint")[1])

@@ -3,7 +3,7 @@
 import json
 
 from case import Case
-from programs import Claude, read_by_model, wait_for
+from programs import Claude, read_since_call, wait_for
 
 NOTES = {
     "domains/coding/retry.md": """---
@@ -54,7 +54,7 @@ class Brain(Case):
         def write() -> tuple[str, dict]:
             """Makes the model's next command from the answer. The model has no other source about retries."""
             # Claude Code may add its own text below.
-            said, _ = json.JSONDecoder().raw_decode(read_by_model(self.home.model.requests[-1])[-1])
+            said, _ = json.JSONDecoder().raw_decode(read_since_call(self.home.model.requests[-1]))
             answer.update(said)
             (section,) = answer["units"][0]["sections"]
             text = f"# {answer['units'][0]['path']}:{section['lines']}\n# {section['text'].splitlines()[-1]}\n"
@@ -78,15 +78,15 @@ class Brain(Case):
         claude.wait_for_server()
         ask = (CONTEXT, {"task_description": TASK})
         *_, answered = claude.asked("what do my notes say of retries?", ask)
-        self.assertIn("must not retry together", read_by_model(answered)[-1])
+        self.assertIn("must not retry together", read_since_call(answered))
         status = lambda: json.loads(self.home.nudge("status", "--json"))["brain"]
         (self.brain / "budget.md").write_text("# Retry budget\n\nAt most one retry in ten calls of the clients.\n")
         wait_for("the note to be read", lambda: status()["units"] == len(NOTES) + 1 or None)
         *_, answered = claude.asked("and now?", ask)
-        self.assertIn("At most one retry in ten calls", read_by_model(answered)[-1])
+        self.assertIn("At most one retry in ten calls", read_since_call(answered))
         (self.brain / "budget.md").unlink()
         *_, answered = claude.asked("and now?", ask)
-        self.assertNotIn("At most one retry in ten calls", read_by_model(answered)[-1])
+        self.assertNotIn("At most one retry in ten calls", read_since_call(answered))
 
     def test_who_has_no_brain_is_told_how_to_make_one(self) -> None:
         self.home.allow(NUGGET)
@@ -94,4 +94,4 @@ class Brain(Case):
         claude = self.start(Claude)
         claude.wait_for_process()
         *_, answered = claude.asked("make the clients retry", (NUGGET, {"task_description": TASK}))
-        self.assertIn("`nudge brain init DIR` makes one", read_by_model(answered)[-1])
+        self.assertIn("`nudge brain init DIR` makes one", read_since_call(answered))

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 from case import Case
-from programs import PATIENCE_SECONDS, Claude, Codex, read_by_model, wait_for
+from programs import PATIENCE_SECONDS, Claude, Codex, read_since_call, wait_for
 
 # The number of sessions that end one after another. Each must make one capture, and no capture may start another.
 COUNT = int(os.environ.get("AGENTS_CAPTURES", "6"))
@@ -112,7 +112,7 @@ class Capture(Case):
         claude = self.start(Claude)
         claude.wait_for_server()
         *_, answered = claude.asked("make them retry", (CONTEXT, {"task_description": "how should the clients retry?"}))
-        self.assertIn("then spreads by itself", read_by_model(answered)[-1])
+        self.assertIn("then spreads by itself", read_since_call(answered))
         claude.close()
         # No further capture has started: the engine's session was not the user's, and the last session was too short.
         # The proposal of the first capture has been merged.

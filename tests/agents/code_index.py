@@ -4,7 +4,7 @@ left unchanged."""
 import json
 
 from case import Case
-from programs import Claude, read_by_model, wait_for
+from programs import Claude, read_by_model, read_since_call, wait_for
 
 FILES = {
     "auth.py": """from auth_utils import verify
@@ -78,7 +78,7 @@ class Code(Case):
         (request,) = self.claude.asked("which tests are there for process_payment()?")
         self.assertIn("tests: tests/test_payment.py::test_a_payment_has_a_currency", "\n".join(read_by_model(request)))
         _, answered = self.claude.asked("and how do I run them?", (TESTS, {"id": "process_payment"}))
-        self.assertIn("pytest tests/test_payment.py::test_a_payment_has_a_currency", read_by_model(answered)[-1])
+        self.assertIn("pytest tests/test_payment.py::test_a_payment_has_a_currency", read_since_call(answered))
 
     def test_an_edit_that_leaves_callers_and_words_behind_is_told_of(self) -> None:
         self.claude.asked("hello there")

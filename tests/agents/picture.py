@@ -110,9 +110,10 @@ def lines(sessions: list[tuple[str, list[tuple[str, str]]]]) -> list[tuple[str, 
     for name, found in sessions:
         out += [("head", f"$ claude   # {name}")]
         for kind, text in found:
-            if kind == "result" and text.startswith("{"):
-                text = "stored: shop/test"
             shown = text.splitlines()
+            if text.startswith("stored "):
+                # The lines below say where it applies, by the folder of this run.
+                del shown[1:]
             if kind == "error":
                 shown = [line for line in shown if line.startswith("error")]
             out += [(kind, MARKS[kind] + line) for line in shown]

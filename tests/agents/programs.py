@@ -251,8 +251,19 @@ class Codex(Program):
 
 def read_by_model(request: dict) -> list[str]:
     """Returns the texts of a request in order, for the APIs of both clients."""
+    return list_texts(request.get("messages") or request["input"])
+
+
+def read_since_call(request: dict) -> str:
+    """Returns all texts of a request after the model's last call: the tool's answer, and the client's own behind it."""
+    messages = request.get("messages") or request["input"]
+    is_call = [message.get("role") == "assistant" or message.get("type") == "function_call" for message in messages]
+    return "\n".join(list_texts(messages[len(messages) - is_call[::-1].index(True) :]))
+
+
+def list_texts(messages: list[dict]) -> list[str]:
     texts: list[str] = []
-    for message in request.get("messages") or request["input"]:
+    for message in messages:
         content = message.get("content") or message.get("output") or []
         for block in [content] if isinstance(content, str) else content:
             inner = block if isinstance(block, str) else block.get("text") or block.get("content") or ""

@@ -5,7 +5,7 @@ import json
 import subprocess
 
 from case import Case
-from programs import Claude, read_by_model, wait_for
+from programs import Claude, read_by_model, read_since_call, wait_for
 from terminal import IDLE, ClaudeOnTerminal
 
 UPSERT = "mcp__nudge__nudge_records_upsert"
@@ -52,7 +52,7 @@ class Records(Case):
     def test_what_was_fixed_is_found_from_another_project_when_all_have_ended(self) -> None:
         claude = self.prepared()
         *_, saved = claude.asked("make the tests pass", FAILS, WORKS, (UPSERT, RECORD))
-        self.assertIn('"created":true', read_by_model(saved)[-1])
+        self.assertIn("saved record 1 in shop", read_since_call(saved))
         (idle,) = claude.asked("thanks, that is all")
         self.assertNotIn("saved no record", "\n".join(read_by_model(idle)))
         claude = self.next_session_elsewhere(claude)
@@ -143,7 +143,7 @@ class Records(Case):
 
         def saved() -> bool | None:
             texts = (text for request in list(requests) for text in read_by_model(request))
-            return any('"created":true' in text for text in texts) or None
+            return any("saved record 1 in shop" in text for text in texts) or None
 
         wait_for("the record", saved)
         records = [json.loads(line) for line in self.home.nudge("records", "list", "--json").splitlines()]
@@ -162,6 +162,6 @@ class Records(Case):
         claude.wait_for_process()
         search = ("mcp__dude__search", {"query": "does the lock file need an update?"})
         _, saved, found = claude.asked("hello there", ("mcp__dude__upsert_record", RECORD), search)
-        self.assertIn('"created":true', read_by_model(saved)[-1])
+        self.assertIn('"created":true', read_since_call(saved))
         (answer,) = [text for text in read_by_model(found) if '"similarity"' in text]
         self.assertIn(RECORD["title"], answer)

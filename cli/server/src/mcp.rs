@@ -1,6 +1,7 @@
 //! MCP: offers the methods as tools, and the items of the sources as resources. Implements the protocols of 2025 and
 //! 2026.
 
+mod agents;
 pub mod fill_in;
 pub mod profile;
 pub mod resources;
@@ -15,6 +16,8 @@ use std::time::Duration;
 use hyper::http::request::Parts;
 use nudge::{Error, Result};
 use nudge_app::context::ContextInference;
+use nudge_app::sources;
+use nudge_core::service::{CallLane, MethodSpec};
 use nudge_core::wire::json_text;
 use parking_lot::RwLock;
 use rmcp::model::{
@@ -26,16 +29,18 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, ServerInitializeError, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::session::backend::CallBackend;
+use super::session::calls::MAX_INLINE_BYTES;
 use super::session::changes::ChangeFeeds;
 use super::work::CallerId;
 use fill_in::{ContextFiller, ToolCall};
 use profile::{ServerProfile, SessionMethods};
-use stdio::{RawArguments, StdioTransport};
+use stdio::{RawArguments, RawStructure, StdioTransport};
 use subscriptions::ClientSubscriptions;
 use tools::OfferedTools;
 
@@ -111,7 +116,7 @@ pub struct ClientTools {
     subscriptions: Arc<ClientSubscriptions>,
     /// The profile whose tools replace all other tools, if any.
     profile: Option<&'static ServerProfile>,
-    /// True when results include `structuredContent`; otherwise the transport adds it as raw text.
+    /// True when results include `structuredContent`; else the transport writes it as raw text.
     structured: bool,
 }
 
@@ -213,19 +218,23 @@ impl ClientTools {
             let methods =
                 SessionMethods { backend: &self.backend, filler: self.filler.as_deref(), caller: &caller_name, meta };
             let answered = (tool.run)(&methods, &params).await;
-            return Ok(self.to_call_result(answered.map_err(|refused| profile.in_its_words(refused))).into());
+            let answered = answered.map_err(|refused| profile.in_its_words(refused));
+            // The answers of a profile are those of its specification: JSON.
+            return Ok(self.to_call_result(None, &caller_name, answered).await.into());
         }
         let known = self.read_offered().find_method(name).cloned();
         let known = match known {
             None => match self.refresh_offered().await {
                 Ok(offered) => offered.find_method(name).cloned(),
-                Err(error) => return Ok(self.to_call_result(Err(error)).into()),
+                Err(error) => return Ok(self.to_call_result(None, &caller_name, Err(error)).await.into()),
             },
             known => known,
         };
         let behind = known.ok_or_else(no_such_tool)?;
+        let method = sources::find_method(&behind.method);
         let call = ToolCall { method: behind.method, context: behind.context, params, meta };
-        Ok(self.to_call_result(fill_in::call(&self.backend, &caller_name, call, self.filler.as_deref()).await).into())
+        let answered = fill_in::call(&self.backend, &caller_name, call, self.filler.as_deref()).await;
+        Ok(self.to_call_result(method, &caller_name, answered).await.into())
     }
 
     /// Refuses the call if a profile is active, because a profile does not have this method.
@@ -233,17 +242,54 @@ impl ClientTools {
         if self.profile.is_none() { Ok(()) } else { Err(no_such_method()) }
     }
 
-    fn to_call_result(&self, answered: Result<Box<RawValue>>) -> CallToolResult {
-        match answered {
-            Ok(result) => {
-                let structured = self.structured.then(|| serde_json::from_str(result.get()).ok()).flatten();
-                let text = ContentBlock::text(String::from(Box::<str>::from(result)));
-                let mut result = CallToolResult::success(vec![text]);
-                result.structured_content = structured;
-                result
+    /// Makes the result of a call: lines for the model, and for programs the JSON beside them. A file for programs and the
+    /// answer of a method that is not known here are JSON as text. A coding agent reads of a refusal the sentence alone.
+    async fn to_call_result(
+        &self,
+        method: Option<&'static MethodSpec>,
+        caller_name: &str,
+        answered: Result<Box<RawValue>>,
+    ) -> CallToolResult {
+        let is_agent = agents::reads_structure_for_text(caller_name);
+        let answer = match answered {
+            Ok(answer) => answer,
+            Err(error) => {
+                let is_sentence = is_agent && method.is_some();
+                let text = if is_sentence { error.message().to_owned() } else { json_text(&error) };
+                return CallToolResult::error(vec![ContentBlock::text(text)]);
             }
-            Err(error) => CallToolResult::error(vec![ContentBlock::text(json_text(&error))]),
+        };
+        let (answer, lines) = self.describe_answer(method, answer).await;
+        let structured = self.structured.then(|| serde_json::from_str(answer.get()).ok()).flatten();
+        let is_object = answer.get().starts_with('{');
+        let (text, raw) = match lines {
+            Some(lines) => (lines, RawStructure::Text(answer)),
+            None => (String::from(Box::<str>::from(answer)), RawStructure::Content),
+        };
+        let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+        // A list is told as text alone: clients of before 2026 take nothing but an object there.
+        if is_object && !is_agent {
+            result.structured_content = if self.structured { structured } else { Some(raw.to_mark()) };
         }
+        result
+    }
+
+    /// Returns an answer with its lines for a model. A large one is read on a worker thread.
+    async fn describe_answer(
+        &self,
+        method: Option<&'static MethodSpec>,
+        answer: Box<RawValue>,
+    ) -> (Box<RawValue>, Option<String>) {
+        let Some(method) = method.filter(|method| !method.is_file) else { return (answer, None) };
+        let describe = move |answer: Box<RawValue>| {
+            let lines = serde_json::from_str::<Value>(answer.get()).ok().map(|value| method.to_model_text(&value));
+            (answer, lines)
+        };
+        if answer.get().len() <= MAX_INLINE_BYTES {
+            return describe(answer);
+        }
+        let kept = answer.clone();
+        self.backend.desk().run(CallLane::Work, move || describe(answer)).await.unwrap_or((kept, None))
     }
 }
 

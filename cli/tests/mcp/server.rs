@@ -283,6 +283,42 @@ fn the_tools_of_all_sources_together_are_small() {
     assert_eq!(serve.tool("nudge_brain_context", &asked)["result"]["isError"], false);
 }
 
+/// Promise (agents): A coding agent reads the answer of a tool as lines, and never as JSON beside them; a program has the JSON.
+#[test]
+fn an_agent_reads_lines_and_a_program_has_the_json() {
+    let home = home();
+    let runtime = home.path().join("run");
+    for (client, is_agent) in [("claude-code", true), ("codex-mcp-client", true), ("opencode", true), ("t", false)] {
+        let mut serve = Serve::start(&runtime);
+        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": client, "version": "1"}});
+        serve.ask(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}));
+        serve.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        let stored = serve.tool("nudge_set_hint", &json!({"component": "a", "key": "b", "value": "c"}));
+        let told = serve.tool("nudge_get_hint", &json!({"component": "a", "key": "b"}));
+        let exported = serve.tool("nudge_export", &json!({}));
+        for (answer, first) in [
+            (&stored, "stored a/b, v1, ttl session\napplies everywhere"),
+            (&told, "a/b: c\n"),
+            (&exported, "{\"payload\":{"),
+        ] {
+            let result = &answer["result"];
+            let text = result["content"][0]["text"].as_str().unwrap();
+            assert!(text.starts_with(first), "{client}: {result}");
+            assert_eq!(result["structuredContent"].is_object(), !is_agent, "{client}: {result}");
+        }
+        let refused = serve.tool("nudge_get_hint", &json!({"component": "a", "key": "B"}));
+        let text = refused["result"]["content"][0]["text"].as_str().unwrap();
+        assert_eq!(text.starts_with('{'), !is_agent, "{client}: {refused}");
+        assert!(text.contains("No such hint is stored") && refused["result"]["isError"] == true, "{client}: {refused}");
+        if !is_agent {
+            assert_eq!(told["result"]["structuredContent"]["hint"]["value"], "c");
+            let text = exported["result"]["content"][0]["text"].as_str().unwrap();
+            assert_eq!(serde_json::from_str::<Value>(text).unwrap(), exported["result"]["structuredContent"]);
+        }
+        serve.close();
+    }
+}
+
 #[test]
 fn tool_calls_carry_exact_json() {
     let home = home();
@@ -292,11 +328,13 @@ fn tool_calls_carry_exact_json() {
     serve.send(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nudge.set_hint","arguments":{"component":"a","key":"b","value":{"type":"json","data":{"z":1,"a":2}}}}}"#);
     let line = serve.lines.recv_timeout(PATIENCE).unwrap();
     let (text, structured) = line.split_once("structuredContent").unwrap();
-    assert!(text.contains(r#"{\"z\":1,\"a\":2}"#) && structured.contains(r#"{"z":1,"a":2}"#), "{line}");
+    assert!(text.contains("stored a/b, v1"), "{line}");
+    assert!(structured.contains(r#"{"z":1,"a":2}"#), "{line}");
     let answer: Value = serde_json::from_str(&line).unwrap();
-    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
-    assert_eq!(serde_json::from_str::<Value>(text).unwrap(), answer["result"]["structuredContent"]);
     assert_eq!(answer["result"]["isError"], false);
+    let told = serve.tool("nudge_get_hint", &json!({"component": "a", "key": "b"}));
+    let text = told["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("a/b: {\"z\":1,\"a\":2} (json)\n"), "{text}");
 
     serve.send(r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"nudge_set_hint","arguments":{"component":"a","key":"b","value":{"type":"json","data":{"x":1,"x":2}}}}}"#);
     let refused = serve.receive();

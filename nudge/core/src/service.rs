@@ -95,9 +95,12 @@ pub struct MethodSpec {
     pub example: Option<&'static str>,
     /// The rules by which a person changes the data of this method in an editor.
     pub edited: Option<&'static EditSpec>,
+    /// True for an answer that is a file for programs: a tool answers with its JSON.
+    pub is_file: bool,
     /// The rules by which the command line reads all pages of an answer that is a file for programs.
     pub document: Option<&'static DocumentPages>,
-    /// Makes the report of the answer on the command line. With `None`, the command line prints the members one by one.
+    /// Makes the report of the answer, which the command line of a source prints, and whose lines a model reads. With `None`,
+    /// both get the members one by one.
     pub report: Option<fn(&serde_json::Value) -> AnswerReport>,
     /// The addition that the command line makes to the answer when a setting says so.
     pub finish: Option<&'static AnswerFinish>,
@@ -159,6 +162,7 @@ impl MethodSpec {
             example: None,
             edited: None,
             document: None,
+            is_file: false,
             report: None,
             finish: None,
             question: None,
@@ -195,7 +199,18 @@ impl MethodSpec {
         Self { document: Some(pages), ..self }
     }
 
-    /// Sets the function that turns the answer into a report for a person.
+    /// Marks the answer as a file for programs.
+    #[must_use]
+    pub const fn file(self) -> Self {
+        Self { is_file: true, ..self }
+    }
+
+    /// Returns the answer of a tool as lines for a model.
+    pub fn to_model_text(&self, answer: &serde_json::Value) -> String {
+        self.report.unwrap_or(AnswerReport::from_members)(answer).to_model_text()
+    }
+
+    /// Sets the function that makes the report of the answer.
     #[must_use]
     pub const fn with_report(self, report: fn(&serde_json::Value) -> AnswerReport) -> Self {
         Self { report: Some(report), ..self }

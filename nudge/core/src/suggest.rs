@@ -12,6 +12,7 @@ mod digest;
 mod memory;
 mod merge;
 mod params;
+mod report;
 mod told;
 pub mod unproven;
 

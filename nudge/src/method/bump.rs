@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::get::none_fits;
+use super::report;
 use crate::cache::{Nudge, WriteAct};
 use crate::choice::pick_variant;
 use crate::hint::{Hint, HintUsage, check_name};
@@ -28,7 +29,8 @@ pub(super) static ROW: TableRow<Nudge> = TableRow {
     method: MethodSpec::new("nudge.bump", "Report success", ABOUT, build_schema::<BumpHint>)
         .frequent()
         .inferred_if_given()
-        .vital(),
+        .vital()
+        .with_report(report::report_bumped),
     run: |nudge, caller, params| answer_typed(params, |params| nudge.bump_by(caller, params)),
 };
 

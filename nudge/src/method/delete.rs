@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
+use super::report;
 use crate::cache::{Nudge, WriteAct};
 use crate::hint::{Hint, check_name};
 use crate::missing::no_such_variant;
@@ -25,7 +26,8 @@ pub(super) static ROW: TableRow<Nudge> = TableRow {
     method: MethodSpec::new("nudge.delete_hint", "Delete a hint", ABOUT, build_schema::<DeleteHint>)
         .tool()
         .destructive()
-        .vital(),
+        .vital()
+        .with_report(report::report_deleted),
     run: |nudge, caller, params| answer_typed(params, |params| nudge.delete_by(caller, &params)),
 };
 

@@ -20,7 +20,10 @@ const ABOUT: &str = "The whole store, or one component, as JSON that nudge_impor
 const PAGE_BYTES: usize = 8 << 20;
 
 pub(super) static ROW: TableRow<Nudge> = TableRow {
-    method: MethodSpec::new("nudge.export", "Export hints", ABOUT, build_schema::<ExportHints>).tool().read_only(),
+    method: MethodSpec::new("nudge.export", "Export hints", ABOUT, build_schema::<ExportHints>)
+        .tool()
+        .read_only()
+        .file(),
     run: |nudge, _, params| answer_typed(params, |params| nudge.export(&params)),
 };
 

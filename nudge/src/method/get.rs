@@ -16,6 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::report;
 use crate::cache::Nudge;
 use crate::choice::{Match, pick_variant};
 use crate::hint::{Hint, check_name};
@@ -35,6 +36,7 @@ pub(super) static ROW: TableRow<Nudge> = TableRow {
         .read_only()
         .inferred()
         .vital()
+        .with_report(report::report_found)
         // The sections "MCP call over stdio" and "HTTP" in `nudge/docs/speed.md` have the measurement: on another
         // thread these calls take 1.4 times as long.
         .inline(),

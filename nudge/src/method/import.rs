@@ -18,6 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
+use super::report;
 use super::set::check_source;
 use crate::cache::{Nudge, WriteAct, WritePlan};
 use crate::hint::{Hint, HintUsage};
@@ -34,7 +35,8 @@ pub(super) static ROW: TableRow<Nudge> = TableRow {
     method: MethodSpec::new("nudge.import", "Import hints", ABOUT, build_schema::<ImportHints>)
         .tool()
         .destructive()
-        .vital(),
+        .vital()
+        .with_report(report::report_imported),
     run: |nudge, caller, params| answer_typed(params, |params| nudge.import_by(caller, &params)),
 };
 

@@ -4,6 +4,7 @@ use nudge_core::service::MethodSpec;
 use nudge_core::table::{NoParams, TableRow, answer_typed, build_schema};
 use serde::Serialize;
 
+use super::report;
 use crate::cache::Nudge;
 
 const ABOUT: &str = "Every component with how many hints it has.";
@@ -12,7 +13,8 @@ pub(super) static ROW: TableRow<Nudge> = TableRow {
     method: MethodSpec::new("nudge.list_components", "List components", ABOUT, build_schema::<NoParams>)
         .tool()
         .read_only()
-        .vital(),
+        .vital()
+        .with_report(report::report_components),
     run: |nudge, _, params| answer_typed(params, |_: NoParams| Ok(nudge.components())),
 };
 

@@ -15,6 +15,7 @@ use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::report;
 use crate::cache::Nudge;
 use crate::explain;
 use crate::hint::{Hint, check_name};
@@ -43,7 +44,8 @@ pub(super) static ROW: TableRow<Nudge> = TableRow {
         .frequent()
         .read_only()
         .inferred()
-        .vital(),
+        .vital()
+        .with_report(report::report_matches),
     run: |nudge, _, params| answer_typed(params, |params| nudge.query(params)),
 };
 

@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use super::report;
 use crate::cache::{Nudge, WriteAct};
 use crate::hint::{Hint, HintMeta, HintOrigin, HintUsage, HintValue};
 use crate::method::suggest::explain_weak;
@@ -31,7 +32,8 @@ pub(super) static ROW: TableRow<Nudge> = TableRow {
     method: MethodSpec::new("nudge.set_hint", "Store a hint", ABOUT, build_schema::<SetHint>)
         .frequent()
         .takes_repository()
-        .vital(),
+        .vital()
+        .with_report(report::report_stored),
     run: |nudge, caller, params| answer_typed(params, |params| nudge.set_by(caller, params)),
 };
 

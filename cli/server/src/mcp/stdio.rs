@@ -17,11 +17,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rmcp::RoleServer;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ClientJsonRpcMessage, ClientNotification, ClientRequest,
-    ContentBlock, ErrorData, GetExtensions, JsonRpcMessage, RequestId, RequestMetaObject, ServerJsonRpcMessage,
-    ServerResult,
+    ContentBlock, ErrorData, GetExtensions, JsonRpcMessage, MetaObject, RequestId, RequestMetaObject, ResultType,
+    ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::transport::Transport;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::{Mutex, Notify};
@@ -381,31 +382,55 @@ struct ToolCallReply<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct StructuredResult<'a> {
-    #[serde(flatten)]
-    result: &'a CallToolResult,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_type: Option<&'a ResultType>,
+    content: &'a [ContentBlock],
     structured_content: &'a RawValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    is_error: Option<bool>,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<&'a MetaObject>,
 }
 
-/// Adds `structuredContent` to the result of a successful tool call: a copy of its only JSON text. Clients from before
-/// 2026 require an object there, so a list is sent only as text.
+/// The place of the JSON that goes out as `structuredContent`. A handler marks a result with it, as the result itself
+/// would hold a parsed copy, which loses digits.
+pub enum RawStructure {
+    /// It is beside the text.
+    Text(Box<RawValue>),
+    /// It is the text of the one content block.
+    Content,
+}
+
+impl RawStructure {
+    /// Returns the mark for the result: a string with the JSON, or true. Neither occurs as `structuredContent` otherwise,
+    /// which is an object.
+    pub fn to_mark(self) -> Value {
+        match self {
+            Self::Text(json) => Value::String(Box::<str>::from(json).into()),
+            Self::Content => Value::Bool(true),
+        }
+    }
+}
+
+/// Writes the `structuredContent` that a mark stands for.
 fn with_structured_content(message: &ServerJsonRpcMessage) -> Option<ToolCallReply<'_>> {
     let JsonRpcMessage::Response(response) = message else { return None };
     let ServerResult::CallToolResult(result) = &response.result else { return None };
-    let ([ContentBlock::Text(content)], None, Some(false)) =
-        (&result.content[..], &result.structured_content, result.is_error)
-    else {
-        return None;
+    let json = match (&result.structured_content, &result.content[..]) {
+        (Some(Value::String(json)), _) => json,
+        (Some(Value::Bool(true)), [ContentBlock::Text(content)]) => &content.text,
+        _ => return None,
     };
-    let structured_content: &RawValue = serde_json::from_str(&content.text).ok()?;
-    if !structured_content.get().starts_with('{') {
-        return None;
-    }
-    Some(ToolCallReply { jsonrpc: "2.0", id: &response.id, result: StructuredResult { result, structured_content } })
+    let structured_content: &RawValue = serde_json::from_str(json).ok()?;
+    let CallToolResult { result_type, content, is_error, meta, .. } = result;
+    let (result_type, is_error, meta) = (result_type.as_ref(), *is_error, meta.as_ref());
+    let result = StructuredResult { result_type, content, structured_content, is_error, meta };
+    Some(ToolCallReply { jsonrpc: "2.0", id: &response.id, result })
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
     use tokio::io::DuplexStream;
     use tokio::time::timeout;
 

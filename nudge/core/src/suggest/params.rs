@@ -6,6 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::report::report_recalled;
 use super::{ClientSessions, CommandOutcome};
 use crate::context::{Context, ContextSpec};
 use crate::error::{Error, Result};
@@ -60,7 +61,8 @@ pub const RECALL: MethodSpec = MethodSpec::new(
 .tool()
 .read_only()
 .inferred()
-.for_prompts();
+.for_prompts()
+.with_report(report_recalled);
 
 /// The row of `nudge.outcome`.
 pub const OUTCOME: MethodSpec = MethodSpec::new(

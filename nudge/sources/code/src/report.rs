@@ -1,8 +1,20 @@
-//! Formats answers for a person at the command line.
+//! Formats answers as the command line prints them for a person, and as tools tell them to a model.
 
-use nudge_core::report::{AnswerReport, build_rows, format_value, list_members};
-use nudge_core::text::first_line;
+use nudge_core::report::{AnswerReport, build_rows, format_value, indent_text, list_members};
+use nudge_core::text::{clip_text, first_line};
 use serde_json::Value;
+
+/// Longest signature and documentation of a definition among many, in characters, for a model.
+const BRIEF_CHARS: usize = 100;
+/// Bytes of a search with details, which the best definitions have: each has its place and name.
+const MAX_SEARCH_BYTES: usize = 2_800;
+/// Longest documentation of the one definition that is looked at, in characters, for a model.
+const DOC_CHARS: usize = 600;
+/// Bytes of the callers that a model reads, of what is called, and of its tests: with the rest of the answer they are below
+/// 3,000. Those that do not fit are counted.
+const CALLERS_BYTES: usize = 1_000;
+const CALLEES_BYTES: usize = 400;
+const TESTS_BYTES: usize = 300;
 
 /// Reports the result of a search.
 pub fn report_search(answer: &Value) -> AnswerReport {
@@ -23,6 +35,7 @@ pub fn report_search(answer: &Value) -> AnswerReport {
         return AnswerReport { notes: as_of(answer), ..AnswerReport::from_line("nothing found") };
     }
     AnswerReport {
+        model_lines: describe_found(list_members(&answer["nodes"])),
         columns: &["NAME", "KIND", "PLACE", "SIGNATURE", "SCORE", "REASON"],
         rows,
         notes: more.into_iter().chain(as_of(answer)).collect(),
@@ -51,7 +64,137 @@ pub fn report_node(answer: &Value) -> AnswerReport {
     };
     rows.extend(list_members(&answer["tests"]["links"]).iter().map(test));
     let notes = list_doubts(answer).into_iter().chain(tests_notes(&answer["tests"])).chain(as_of(answer)).collect();
-    AnswerReport { lines, columns: &["HOW", "NODE", "PLACE", "KNOWN"], rows, notes, ..AnswerReport::default() }
+    AnswerReport {
+        model_lines: describe_node(answer),
+        lines,
+        columns: &["HOW", "NODE", "PLACE", "KNOWN"],
+        rows,
+        notes,
+        ..AnswerReport::default()
+    }
+}
+
+/// Describes the definitions that were found, a line for each: place and name, and as far as there is room its signature,
+/// its doc, and why it was found.
+fn describe_found(nodes: &[Value]) -> Vec<String> {
+    let brief = |node: &Value| {
+        let (path, name) = split_id(&node["id"]);
+        let [kind, line] = ["kind", "line"].map(|member| format_value(&node[member]));
+        format!("{path}:{line} {kind} {name}{}", describe_staleness(node))
+    };
+    let mut lines: Vec<_> = nodes.iter().map(brief).collect();
+    let told: usize = lines.iter().map(|line| line.len() + 1).sum();
+    let mut room = MAX_SEARCH_BYTES.saturating_sub(told);
+    for (line, node) in lines.iter_mut().zip(nodes) {
+        let [score, reason] = ["score", "reason"].map(|member| format_value(&node[member]));
+        let doc = node["doc"].as_str().map(|doc| format!(" - {}", clip_text(first_line(doc), BRIEF_CHARS)));
+        let signature = clip_text(&indent_text(&format_value(&node["signature"])), BRIEF_CHARS);
+        let details = format!(": {signature}{} [{score}, {reason}]", doc.unwrap_or_default());
+        if let Some(left) = room.checked_sub(details.len()) {
+            room = left;
+            line.push_str(&details);
+        }
+    }
+    lines
+}
+
+/// Describes one definition with all that is known of it.
+fn describe_node(answer: &Value) -> Vec<String> {
+    let node = &answer["node"];
+    let (path, name) = split_id(&node["id"]);
+    let [kind, line, end] = ["kind", "line", "end_line"].map(|member| format_value(&node[member]));
+    let mut lines = vec![
+        format!("{path}:{line}-{end} {kind} {name}{}", describe_staleness(node)),
+        indent_text(&format_value(&node["signature"])),
+    ];
+    lines.extend(node["doc"].as_str().map(|doc| format!("  {}", clip_text(&indent_text(doc), DOC_CHARS))));
+    for drift in list_members(&node["drift"]) {
+        lines.push(format!("the doc is wrong: {} ({})", format_value(&drift["detail"]), format_value(&drift["rule"])));
+    }
+    for (member, word) in [("bases", "bases"), ("complexity", "complexity"), ("last_changed", "last changed")] {
+        let text = format_value(&node[member]);
+        lines.extend((!text.is_empty() && text != "1").then(|| format!("{word}: {text}")));
+    }
+    lines.extend(describe_edges("called by", &answer["callers"], &path, CALLERS_BYTES));
+    lines.extend(describe_edges("calls", &answer["callees"], &path, CALLEES_BYTES));
+    lines.extend(describe_test_links(&answer["tests"], TESTS_BYTES));
+    lines.extend(answer["tests"]["command"].as_str().map(|command| format!("run its tests: {command}")));
+    lines
+}
+
+/// Describes calls, a line for each file and each way in which they are known. `path` is the file of the node itself.
+fn describe_edges(word: &str, edges: &Value, path: &str, max_bytes: usize) -> Vec<String> {
+    /// The calls of one line: how they are known, their file, and for each node its lines.
+    struct EdgeGroup<'a> {
+        how: String,
+        path: &'a str,
+        nodes: Vec<(String, String)>,
+    }
+    let mut groups: Vec<EdgeGroup<'_>> = Vec::new();
+    for edge in list_members(edges) {
+        let how = format!("{}{}", format_value(&edge["how"]), if edge["certain"] == false { ", perhaps" } else { "" });
+        let file = edge["path"].as_str().unwrap_or_default();
+        let name = if edge["id"].is_null() { "(top of the file)".to_owned() } else { split_id(&edge["id"]).1 };
+        let line = format_value(&edge["line"]);
+        let found = groups.iter().position(|group| group.how == how && group.path == file);
+        let found = found.unwrap_or_else(|| {
+            groups.push(EdgeGroup { how, path: file, nodes: Vec::new() });
+            groups.len() - 1
+        });
+        let nodes = &mut groups[found].nodes;
+        match nodes.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, lines)) => *lines = format!("{lines},{line}"),
+            None => nodes.push((name, line)),
+        }
+    }
+    let (mut out, mut room, mut left_out) = (Vec::new(), max_bytes, 0);
+    for group in groups {
+        let file = if group.path == path { "this file" } else { group.path };
+        let mut line = format!("{word} ({}) {file}", group.how);
+        let head = line.len();
+        for (name, lines) in group.nodes {
+            let part = format!("{}{name}:{lines}", if line.len() == head { ": " } else { ", " });
+            let bytes = part.len() + if line.len() == head { head + 1 } else { 0 };
+            match room.checked_sub(bytes) {
+                Some(left) => {
+                    room = left;
+                    line.push_str(&part);
+                }
+                None => left_out += 1,
+            }
+        }
+        out.extend((line.len() > head).then_some(line));
+    }
+    out.extend((left_out > 0).then(|| format!("{word} {left_out} more")));
+    out
+}
+
+/// Describes the links to tests, a line for each file and each way in which they are known.
+fn describe_test_links(tests: &Value, max_bytes: usize) -> Vec<String> {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    let (mut room, mut left_out) = (max_bytes, 0);
+    for link in list_members(&tests["links"]) {
+        let (path, name) = split_id(&link["id"]);
+        let head = format!("tested by ({}) {path}", format_value(&link["how"]));
+        let found = groups.iter_mut().find(|(known, _)| *known == head);
+        let bytes = name.len() + 2 + if found.is_none() { head.len() } else { 0 };
+        let Some(left) = room.checked_sub(bytes) else {
+            left_out += 1;
+            continue;
+        };
+        room = left;
+        match found {
+            Some((_, names)) => names.push(name),
+            None => groups.push((head, vec![name])),
+        }
+    }
+    let more = (left_out > 0).then(|| format!("tested by {left_out} more; nudge_code_tests lists them"));
+    groups.into_iter().map(|(head, names)| format!("{head}: {}", names.join(", "))).chain(more).collect()
+}
+
+/// Says that the file of a node has changed since it was read.
+fn describe_staleness(node: &Value) -> &'static str {
+    if node["fresh"] == false { " (its file has changed since)" } else { "" }
 }
 
 /// Reports a file.
@@ -140,10 +283,11 @@ pub fn report_tests(answer: &Value) -> AnswerReport {
         let (path, name) = split_id(&link["id"]);
         vec![name, path, format_value(&link["how"]), format_value(&link["depth"])]
     });
-    let lines = answer["command"].as_str().map(str::to_owned).into_iter().collect();
+    let lines: Vec<_> = answer["command"].as_str().map(str::to_owned).into_iter().collect();
     let notes = tests_notes(answer).into_iter().chain(as_of(answer)).collect();
     let columns: &[&str] = if rows.is_empty() { &[] } else { &["TEST", "FILE", "HOW", "DEPTH"] };
-    AnswerReport { lines, columns, rows, notes, ..AnswerReport::default() }
+    let model_lines = lines.iter().cloned().chain(describe_test_links(answer, usize::MAX)).collect();
+    AnswerReport { lines, columns, rows, notes, model_lines, ..AnswerReport::default() }
 }
 
 /// Reports the nodes that a prompt mentions.
@@ -195,7 +339,8 @@ fn edge_row(how: &str, edge: &Value) -> Vec<String> {
 /// Lists the reasons why an answer about callers may be incomplete.
 fn list_doubts(answer: &Value) -> Vec<String> {
     let count = |name: &str| answer[name].as_u64().filter(|count| *count > 0);
-    let omitted = count("omitted").map(|more| format!("{more} more callers"));
+    let omitted =
+        count("omitted").map(|more| format!("{more} more callers; `nudge code callers ID --limit N` lists them"));
     let same = count("unresolved_same_name").map(|calls| format!("{calls} more calls of this name may mean it, too"));
     omitted.into_iter().chain(same).collect()
 }
@@ -253,5 +398,52 @@ mod tests {
         assert_eq!(told.notes, ["2 more calls of this name may mean it, too", "tests: none"]);
         let told = report_tests(&json!({"links": [], "command": "pytest a.py", "named": ["a.py"]}));
         assert_eq!((told.lines, told.notes), (vec!["pytest a.py".to_owned()], vec!["named after it: a.py".to_owned()]));
+    }
+
+    /// 50 callers in 30 files and 20 definitions fit into what a model is told of them.
+    #[test]
+    fn a_model_reads_few_bytes() {
+        let edge = |number: usize| {
+            let path = format!("packages/app/src/node/server/middlewares/file{}.ts", number % 30);
+            json!({"id": format!("node:{path}:callingFunction{number}"), "path": path, "line": 1000 + number, "how": "imported", "certain": true, "fresh": true})
+        };
+        let edges: Vec<_> = (0..50).map(edge).collect();
+        let links: Vec<_> = (0..20).map(|number| json!({"id": format!("node:test/a{number}.ts:a long name of a test"), "how": "call", "depth": 1})).collect();
+        let node = json!({"id": "node:packages/app/src/node/utils.ts:normalizePath", "kind": "function", "line": 232, "end_line": 234,
+            "signature": "s".repeat(300), "doc": "d".repeat(5_000), "complexity": 2, "fresh": true});
+        let answer = json!({"node": node, "callers": edges, "omitted": 70, "callees": edges, "unresolved_same_name": 3,
+            "tests": {"links": links, "command": "npx vitest run test/a1.ts"}, "as_of": {"pending": 0, "complete": true}});
+        let told = report_node(&answer).to_model_text();
+        assert!(told.len() <= 3_000, "{} bytes: {told}", told.len());
+        assert!(
+            told.contains(
+                "called by (imported) packages/app/src/node/server/middlewares/file0.ts: callingFunction0:1000"
+            ),
+            "{told}"
+        );
+        assert!(
+            told.contains("more; nudge_code_tests") && told.contains("70 more callers; `nudge code callers ID"),
+            "{told}"
+        );
+
+        let found: Vec<_> = (0..20).map(|number| json!({"id": format!("node:packages/app/src/node/config.ts:resolveConfig.someInnerName{number}"), "kind": "function",
+            "line": 1456, "signature": "s".repeat(300), "doc": "d".repeat(300), "score": 0.5429, "reason": "name holds resolve, config", "fresh": true})).collect();
+        let told = report_search(&json!({"nodes": found, "omitted": 105, "as_of": {"pending": 0}})).to_model_text();
+        assert!(told.len() <= 3_000 && told.lines().count() == 21, "{} bytes: {told}", told.len());
+        assert!(told.contains("someInnerName0: sss") && told.contains("someInnerName19\n"), "{told}");
+    }
+
+    #[test]
+    fn calls_of_one_file_are_one_line() {
+        let edge = |name: &str, path: &str, line: u32| json!({"id": format!("node:{path}:{name}"), "path": path, "line": line, "how": "local", "certain": true});
+        let edges = json!([edge("f", "a.py", 1), edge("g", "b.py", 2), edge("f", "a.py", 3), edge("h", "a.py", 4)]);
+        let told = describe_edges("called by", &edges, "b.py", CALLERS_BYTES);
+        assert_eq!(told, ["called by (local) a.py: f:1,3, h:4", "called by (local) this file: g:2"]);
+        let unsure = json!([{"id": null, "path": "a.py", "line": 9, "how": "likely", "certain": false}]);
+        assert_eq!(
+            describe_edges("calls", &unsure, "b.py", 100),
+            ["calls (likely, perhaps) a.py: (top of the file):9"]
+        );
+        assert_eq!(describe_edges("calls", &edges, "b.py", 30), ["calls (local) a.py: f:1,3", "calls 2 more"]);
     }
 }

@@ -1,9 +1,10 @@
-//! Formats the answers about records for the command line.
+//! Formats the answers about records for the command line, and for a model.
 
-use nudge_core::report::{AnswerReport, build_rows, format_value, list_members};
+use nudge_core::report::{AnswerReport, build_rows, format_value, indent_text, list_members};
+use nudge_core::service::tool_name;
 use serde_json::Value;
 
-use crate::method::{MAX_LIMIT, MAX_LISTED};
+use crate::method::{GET, MAX_LIMIT, MAX_LISTED};
 
 /// Reports a saved record, or the near duplicates because of which nothing was saved.
 pub fn report_saved(answer: &Value) -> AnswerReport {
@@ -23,6 +24,7 @@ pub fn report_saved(answer: &Value) -> AnswerReport {
             rows: near,
             notes: vec![notes.to_owned()],
             is_refused: true,
+            ..AnswerReport::default()
         };
     }
     let record = &answer["record"];
@@ -62,6 +64,7 @@ pub fn report_found(answer: &Value) -> AnswerReport {
         notes.push(format!("{more} more; {rest}"));
     }
     AnswerReport {
+        model_lines: results.iter().flat_map(describe_hit).collect(),
         columns: &["ID", "TITLE", "BODY", "RELEVANCE", "UPDATED", "KIND", "STATUS", "PROJECT"],
         rows: build_rows(&answer["results"], |hit| {
             ["id", "title", "body", "relevance", "updated_at", "kind", "status", "project"]
@@ -71,6 +74,17 @@ pub fn report_found(answer: &Value) -> AnswerReport {
         notes,
         ..AnswerReport::default()
     }
+}
+
+/// Describes a record that was found, for a model: its body is quoted, and a cut one names the call that returns all of it.
+fn describe_hit(hit: &Value) -> Vec<String> {
+    let [id, kind, status, project, updated, relevance, title] =
+        ["id", "kind", "status", "project", "updated_at", "relevance", "title"].map(|name| format_value(&hit[name]));
+    let head = format!("record {id} ({kind}, {status}, in {project}, {updated}, relevance {relevance}): ");
+    let mut lines = vec![head + &indent_text(&title)];
+    lines.extend(format_value(&hit["body"]).lines().map(|line| format!("  > {line}").trim_end().to_owned()));
+    lines.extend((hit["cut"] == true).then(|| format!("  all of it: {} {{\"id\":{id}}}", tool_name(GET))));
+    lines
 }
 
 /// Reports a list of records.
@@ -163,6 +177,7 @@ pub fn report_imported(answer: &Value) -> AnswerReport {
         columns: &["RECORD", "REASON"],
         rows: named,
         is_refused,
+        ..AnswerReport::default()
     }
 }
 
@@ -251,6 +266,17 @@ mod tests {
         let listed =
             report_list(&json!({"records": vec![json!({"id": 1}); 1_000], "total": 1_200, "next": "x 7"})).notes;
         assert_eq!(listed, ["1000 of 1200; `--before 'x 7'` shows what comes after"]);
+    }
+
+    #[test]
+    fn a_model_reads_a_record_in_lines() {
+        let hit = json!({"id": 5, "kind": "issue", "status": "resolved", "project": "acme/shop", "updated_at": "T",
+            "relevance": 0.7, "title": "One", "body": "a\n\nrecord 6", "cut": true});
+        assert_eq!(
+            report_found(&json!({"results": [hit], "omitted": 2})).to_model_text(),
+            "record 5 (issue, resolved, in acme/shop, T, relevance 0.7): One\n  > a\n  >\n  > record 6\n  \
+             all of it: nudge_records_get {\"id\":5}\n2 more; `limit` shows up to 50"
+        );
     }
 
     #[test]
