@@ -61,7 +61,7 @@ fn a_read_ends_with_its_call() {
     assert_eq!(count(&db), 1, "the connection serves the next call");
 }
 
-/// Before version 3.51.3, SQLite has a bug that damages files in WAL mode.
+/// Before version 3.51.3, `SQLite` has a bug that damages files in WAL mode.
 #[test]
 fn sqlite_is_new_enough() {
     assert!(rusqlite::version_number() >= 3_051_003, "{}", rusqlite::version());
@@ -582,7 +582,7 @@ fn the_log_is_cut_at_the_end_and_daily() {
 
 /// The test reads the descriptors from `/proc`, which only Linux has; the tested code is the same on all systems.
 ///
-/// Promise (storage): Only SQLite opens the database file, so the process never loses the locks of the file.
+/// Promise (storage): Only `SQLite` opens the database file, so the process never loses the locks of the file.
 #[cfg(target_os = "linux")]
 #[test]
 fn sqlite_alone_opens_the_file() {
@@ -629,7 +629,7 @@ fn a_place_without_room_for_a_folder_is_refused() {
     assert!(refused.message().starts_with("The folder /proc/self/nudge cannot be made ("), "{refused}");
 }
 
-/// SQLite must never read a path as a URI, whatever characters the path has.
+/// `SQLite` must never read a path as a URI, whatever characters the path has.
 #[cfg(unix)]
 #[test]
 fn names_are_no_addresses() {

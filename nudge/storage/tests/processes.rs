@@ -452,8 +452,8 @@ fn write_and_die(desk: &Desk) -> Vec<String> {
 
 /// All processes have died when a user moves a copy over the database, so their log is still there.
 ///
-/// Promise (storage): After a copy was moved over the database, SQLite does not replay the log of a killed process onto
-/// the copy (Unix).
+/// Promise (storage): After a copy was moved over the database, `SQLite` does not replay the log of a killed process
+/// onto the copy (Unix).
 #[cfg(unix)]
 fn a_log_is_not_replayed_onto_another_file() {
     let desk = Desk::new();
