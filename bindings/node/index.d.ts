@@ -69,8 +69,8 @@ export class Store {
   /** Forgets a name; threads that have the store open keep it. Whether there was one. */
   static forget(name: string): boolean
   /**
-   * Finds the best hint of a key that fits. A miss is null. `variant` asks for that one only, if it fits. `console.log`
-   * of what it finds hides a secret; `console.dir` and `console.table` show it.
+   * Finds the best hint of a key that fits the context. A miss is null. `variant` asks for that one only, if it fits.
+   * `console.log` of what it finds hides a secret; `console.dir` and `console.table` show it.
    */
   get(component: string, key: string, context?: ContextLike, options?: { readonly variant?: string | null } | null): Match | null
   /** Stores a hint, or updates the variant with an equal scope. Another scope adds a variant to the key; `variants` counts them. `unchanged`: it said the same before. `previous` had another value. `kept`: a hint with a duration is there next time, else `keeping` says why not. `telling`: a start does not tell it, and what changes that. */

@@ -134,8 +134,9 @@ impl Nudge {
         self.created_at
     }
 
-    /// Finds the best hint of a key that fits. A [`View`](crate::View) is faster for repeated lookups from one context.
-    /// This method compares scopes without a limit of steps; [`Nudge::find`] has the limit that every call has.
+    /// Finds the best hint of a key that fits the context. A [`View`](crate::View) is faster for repeated lookups from
+    /// one context. This method compares scopes without a limit of steps; [`Nudge::find`] has the limit that every call
+    /// has.
     pub fn get(&self, component: &str, key: &str, context: &Context) -> Option<Match> {
         let variants = self.store.find_variants(component, key).1;
         if variants.is_empty() {
