@@ -193,7 +193,7 @@ fn to_sentence(error: &clap::Error, command: &clap::Command, verb: &str) -> Stri
             }
         }
         (Kind::InvalidSubcommand, ..) => {
-            let word = text_of(ContextKind::InvalidSubcommand).unwrap_or_default();
+            let word = text_of(ContextKind::InvalidSubcommand).unwrap_or("");
             let near = text_of(ContextKind::SuggestedSubcommand).filter(|near| find_nearest(word, [*near]).is_some());
             match near {
                 Some(near) => format!("There is no command `nudge {verb}{word}`; did you mean `nudge {verb}{near}`?"),

@@ -146,7 +146,7 @@ impl ConfigFile {
                 let comment = toml_table(document, way).and_then(|table| remove_toml_value(table, last));
                 // A comment of the last value of the file stays at its end.
                 if let Some(comment) = comment {
-                    document.set_trailing(comment + document.trailing().as_str().unwrap_or_default());
+                    document.set_trailing(comment + document.trailing().as_str().unwrap_or(""));
                 }
             }
         }
@@ -252,8 +252,8 @@ fn put_toml_value(table: &mut dyn toml_edit::TableLike, name: &str, item: Item) 
 /// Removes a value from a table. A comment above it, which may be about the whole file, moves to the next value or
 /// table; it is returned where there is none.
 fn remove_toml_value(table: &mut dyn toml_edit::TableLike, name: &str) -> Option<String> {
-    let text_of = |decor: &toml_edit::Decor| decor.prefix().and_then(|prefix| prefix.as_str()).map(str::to_owned);
-    let comment = table.key(name).and_then(|key| text_of(key.leaf_decor())).filter(|comment| comment.contains('#'));
+    let text_of = |decor: &toml_edit::Decor| decor.prefix().and_then(|prefix| prefix.as_str()).unwrap_or("").to_owned();
+    let comment = table.key(name).map(|key| text_of(key.leaf_decor())).filter(|comment| comment.contains('#'));
     let next_value = table.iter().skip_while(|(key, _)| *key != name).skip(1).find(|(_, item)| item.is_value());
     // Tables with a head of their own stand behind all values.
     let has_head = |item: &Item| item.as_table().is_some_and(|table| !table.is_dotted() && !table.is_implicit());
@@ -262,10 +262,10 @@ fn remove_toml_value(table: &mut dyn toml_edit::TableLike, name: &str) -> Option
     let comment = comment?;
     let Some(next) = next else { return Some(comment) };
     if let Some(Item::Table(next)) = table.get_mut(&next) {
-        let own = text_of(next.decor()).unwrap_or_default();
+        let own = text_of(next.decor());
         next.decor_mut().set_prefix(comment + &own);
     } else if let Some(mut key) = table.key_mut(&next) {
-        let own = text_of(key.leaf_decor()).unwrap_or_default();
+        let own = text_of(key.leaf_decor());
         key.leaf_decor_mut().set_prefix(comment + &own);
     }
     None

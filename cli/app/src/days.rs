@@ -150,7 +150,11 @@ fn file_path() -> Result<PathBuf> {
 
 /// Returns the date of a time in a time zone.
 fn name_day<Z: TimeZone<Offset: std::fmt::Display>>(zone: &Z, time: Millis) -> String {
-    DateTime::from_timestamp_millis(time).unwrap_or_default().with_timezone(zone).format("%Y-%m-%d").to_string()
+    DateTime::from_timestamp_millis(time)
+        .expect("a clock stays within the calendar")
+        .with_timezone(zone)
+        .format("%Y-%m-%d")
+        .to_string()
 }
 
 #[cfg(test)]

@@ -232,8 +232,7 @@ pub fn write_setting(setting: &Setting, value: Option<&str>) -> Result<()> {
 fn to_file_value(kind: SettingKind, text: &str) -> serde_json::Value {
     match kind {
         SettingKind::Switch => parse_switch(text).into(),
-        // `check_text` has parsed it.
-        SettingKind::Count => text.parse::<usize>().unwrap_or_default().into(),
+        SettingKind::Count => text.parse::<usize>().expect("`check_text` has parsed it").into(),
         SettingKind::List => text.split(',').map(str::trim).collect(),
         SettingKind::Text | SettingKind::OneOf(_) | SettingKind::Secret => text.into(),
     }

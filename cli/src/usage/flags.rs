@@ -31,7 +31,7 @@ pub fn describe_error(error: &Error, verb: &str) -> String {
 /// Removes the system's numbers of errors, which stand behind the same in words: `(os error 2)`.
 fn drop_os_codes(text: &str) -> String {
     let mut parts = text.split(" (os error ");
-    let first = parts.next().unwrap_or_default().to_owned();
+    let first = parts.next().expect("a split has a first part").to_owned();
     parts.fold(first, |out, part| out + part.split_once(')').map_or(part, |(_, rest)| rest))
 }
 

@@ -112,7 +112,7 @@ impl LateHookCounter {
     /// moment may be lost.
     pub fn count_new(&mut self, dir: &RuntimeDir) -> u64 {
         // A missing or unreadable log counts as a log without late hooks.
-        self.read_new(dir).unwrap_or_default()
+        self.read_new(dir).unwrap_or(0)
     }
 
     fn read_new(&mut self, dir: &RuntimeDir) -> io::Result<u64> {

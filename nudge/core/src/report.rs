@@ -114,7 +114,7 @@ fn join_cells<'a>(cells: impl Iterator<Item = &'a str>) -> String {
 /// Replaces the flags that a text names between backticks by the params that they give: `--max-bytes` by `max_bytes`.
 fn name_params(text: &str) -> String {
     let mut parts = text.split("`--");
-    let mut out = parts.next().unwrap_or_default().to_owned();
+    let mut out = parts.next().expect("a split has a first part").to_owned();
     for part in parts {
         let end = part.find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(part.len());
         let _ = write!(out, "`{}{}", part[..end].replace('-', "_"), &part[end..]);

@@ -23,8 +23,8 @@ pub(super) fn report_stored(answer: &Value) -> AnswerReport {
     let (version, ttl) = (&hint["version"], format_value(&hint["meta"]["ttl"]));
     let mut lines = vec![format!("stored {}, v{version}, ttl {ttl}{unchanged}", describe_name(hint))];
     let place = answer["reach"].as_str().map_or_else(|| format!("applies {}", describe_place(hint)), str::to_owned);
-    let variant = hint["variant"].as_str().map(|variant| format!(" (variant {variant})"));
-    lines.push(place + &variant.unwrap_or_default());
+    let variant = hint["variant"].as_str().map_or_else(String::new, |variant| format!(" (variant {variant})"));
+    lines.push(place + &variant);
     lines.extend(["note", "keeping", "telling"].iter().filter_map(|name| answer[*name].as_str()).map(str::to_owned));
     if answer["previous"].is_object() {
         lines.push(format!("it replaced {}", describe_value(&answer["previous"])));
@@ -81,9 +81,8 @@ pub(super) fn report_components(answer: &Value) -> AnswerReport {
 
 /// Reports the result of `nudge.import`.
 pub(super) fn report_imported(answer: &Value) -> AnswerReport {
-    let removed = answer["removed"].as_u64().map(|removed| format!(", removed {removed}"));
-    let mut lines =
-        vec![format!("imported {}, skipped {}{}", answer["imported"], answer["skipped"], removed.unwrap_or_default())];
+    let removed = answer["removed"].as_u64().map_or_else(String::new, |removed| format!(", removed {removed}"));
+    let mut lines = vec![format!("imported {}, skipped {}{}", answer["imported"], answer["skipped"], removed)];
     let refusal = |error: &Value| format!("{}: {}", describe_name(error), format_value(&error["reason"]));
     lines.extend(list_members(&answer["errors"]).iter().map(refusal));
     AnswerReport::from_lines(lines)
@@ -103,7 +102,7 @@ fn describe_value(hint: &Value) -> String {
             ["shell", "os", "format", "defaults"].iter().map(|name| &value[*name]).filter(|more| !more.is_null());
         more.fold(kind.to_owned(), |kind, more| format!("{kind}, {}", format_value(more)))
     });
-    format!("{}: {text}{}", describe_name(hint), kind.map(|kind| format!(" ({kind})")).unwrap_or_default())
+    format!("{}: {text}{}", describe_name(hint), kind.map_or_else(String::new, |kind| format!(" ({kind})")))
 }
 
 /// Describes what was said about a hint, besides where it applies.
@@ -126,9 +125,8 @@ fn describe_place(hint: &Value) -> String {
 
 /// Describes variant, version, age and use: a later call may have to name them.
 fn describe_state(hint: &Value) -> String {
-    let variant = hint["variant"].as_str().map(|variant| format!("variant {variant} "));
-    let mut out =
-        format!("{}v{} of {}", variant.unwrap_or_default(), hint["version"], format_value(&hint["updated_at"]));
+    let variant = hint["variant"].as_str().map_or_else(String::new, |variant| format!("variant {variant} "));
+    let mut out = format!("{}v{} of {}", variant, hint["version"], format_value(&hint["updated_at"]));
     let _ = write!(out, ", ttl {}", format_value(&hint["meta"]["ttl"]));
     if let Some(author) = hint["meta"]["added_by"].as_str().or(hint["meta"]["source"].as_str()) {
         let _ = write!(out, ", by {author}");

@@ -46,11 +46,11 @@ pub(super) fn run(args: ServeArgs, global: &GlobalFlags) -> Result<CommandOutput
                 }
                 _ => {
                     let ignored = global.port.filter(|given| *given != port && *given != 0);
-                    let ignored = ignored.map(|given| format!("; the session stays on port {port}, not {given}"));
+                    let stays = |given| format!("; the session stays on port {port}, not {given}");
                     format!(
                         "standing by in the background (pid {pid}) behind http://127.0.0.1:{port} (pid {}); `nudge stop` ends both{}",
                         file.pid,
-                        ignored.unwrap_or_default()
+                        ignored.map_or_else(String::new, stays)
                     )
                 }
             };

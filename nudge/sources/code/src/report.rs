@@ -87,9 +87,10 @@ fn describe_found(nodes: &[Value]) -> Vec<String> {
     let mut room = MAX_SEARCH_BYTES.saturating_sub(told);
     for (line, node) in lines.iter_mut().zip(nodes) {
         let [score, reason] = ["score", "reason"].map(|member| format_value(&node[member]));
-        let doc = node["doc"].as_str().map(|doc| format!(" - {}", clip_text(first_line(doc), BRIEF_CHARS)));
+        let to_brief = |doc| format!(" - {}", clip_text(first_line(doc), BRIEF_CHARS));
+        let doc = node["doc"].as_str().map_or_else(String::new, to_brief);
         let signature = clip_text(&indent_text(&format_value(&node["signature"])), BRIEF_CHARS);
-        let details = format!(": {signature}{} [{score}, {reason}]", doc.unwrap_or_default());
+        let details = format!(": {signature}{} [{score}, {reason}]", doc);
         if let Some(left) = room.checked_sub(details.len()) {
             room = left;
             line.push_str(&details);
@@ -133,7 +134,7 @@ fn describe_edges(word: &str, edges: &Value, path: &str, max_bytes: usize) -> Ve
     let mut groups: Vec<EdgeGroup<'_>> = Vec::new();
     for edge in list_members(edges) {
         let how = format!("{}{}", format_value(&edge["how"]), if edge["certain"] == false { ", perhaps" } else { "" });
-        let file = edge["path"].as_str().unwrap_or_default();
+        let file = edge["path"].as_str().unwrap_or("");
         let name = if edge["id"].is_null() { "(top of the file)".to_owned() } else { split_id(&edge["id"]).1 };
         let line = format_value(&edge["line"]);
         let found = groups.iter().position(|group| group.how == how && group.path == file);
