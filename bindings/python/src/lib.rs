@@ -1,8 +1,8 @@
 //! Nudge inside a Python process: the native half of the package `nudge`.
 //!
 //! The Python half (`python/nudge`) has the signatures. This half reads and writes Python objects and calls
-//! [`nudge_client::Store`]. It never calls Python while it holds a lock of a store: it copies input out of Python
-//! before the call, and answers out of the store after it.
+//! [`nudge_client::Store`]. It never calls Python while it holds a lock of a store: before a call of the store it
+//! copies the input from Python, and after the call it makes Python objects from the answer.
 
 // The documentation and the signatures are written for Python.
 #![allow(clippy::doc_markdown, clippy::doc_link_with_quotes, clippy::needless_pass_by_value, clippy::unused_self)]
@@ -68,7 +68,8 @@ mod _nudge {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        // Each interpreter has its own `sys`. The first one stays alive here, so no other `sys` can get its address.
+        // Each interpreter has its own `sys`. The check below compares addresses; the `sys` of the first interpreter
+        // stays alive here, so no other `sys` can get the same address.
         static FIRST: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
         let sys = module.py().import("sys")?;
         if !FIRST.get_or_init(module.py(), || sys.clone().unbind()).is(&sys) {

@@ -1,4 +1,4 @@
-//! `nudge export`
+//! `nudge export`: prints the hints of the session as one JSON document.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;

@@ -50,7 +50,7 @@ pub fn print_manual(args: &ManArgs) -> Result<CommandOutput> {
     Ok(format!("{made}wrote the pages to {}\n", folder.display()).into())
 }
 
-/// Renders a page. Puts examples under their own heading, and keeps their lines.
+/// Renders a page. Puts the examples and the exit codes under headings of their own, and keeps their line breaks.
 fn render_page(command: &clap::Command) -> std::io::Result<String> {
     let mut out = Vec::new();
     clap_mangen::Man::new(command.clone()).render(&mut out)?;

@@ -90,9 +90,9 @@ impl Tools {
         self.rows.iter().map(tool).collect()
     }
 
-    /// Calls a tool by its name for a model that works in `context`. If the model gives context fields, they override
-    /// those of `context`; null means unknown. `arguments` is a JSON object as text, and an empty text means no
-    /// arguments. A refusal is an answer too, and says what to do.
+    /// Calls a tool by its name for a model that works in `context`. A context field that the model gives overrides the
+    /// field of `context`; a field with the value null counts as unknown. `arguments` is a JSON object as text, and an
+    /// empty text means no arguments. A refusal is an answer too, and says what to do.
     pub fn call(&self, store: &Store, context: &Context, name: &str, arguments: &str) -> ToolAnswer {
         match self.try_call(store, context, name, arguments) {
             Ok(result) => ToolAnswer { text: String::from(Box::<str>::from(result)), is_error: false },
@@ -114,8 +114,8 @@ impl Tools {
             Error::new(ErrorKind::ParamsNotObject, "The arguments of a tool must be a JSON object; write it anew.")
         })?;
         let caller = Caller::default().by_agent();
-        // Methods with `reach` need no context here: only front ends that know the repository of a person's agent send
-        // it (semantics section 12).
+        // Fills in no context for a method that takes none, or only a repository (`set_hint`): this library names a
+        // repository only if the caller does (semantics section 12).
         if matches!(row.context, ContextUse::None | ContextUse::Repository) {
             return store.call_by(caller, &row.name, &params);
         }
@@ -125,7 +125,8 @@ impl Tools {
             Some(Value::Object(said)) => Some(said.clone()),
             Some(_) => None,
         };
-        // Passes a context that is no object to the method, which refuses it.
+        // Fills in nothing in two cases: the given context is not an object, which the method refuses; or the method
+        // needs a context only if one is given, and none is given.
         let Some(said) = said.filter(|said| row.context != ContextUse::InferredIfGiven || !said.is_empty()) else {
             return store.call_by(caller, &row.name, params.as_raw());
         };

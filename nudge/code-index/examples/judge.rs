@@ -2,8 +2,8 @@
 //! ours.jsonl`.
 //!
 //! A row about a call has the call's path, line, column, name and certainty, and the path, line and name of the target.
-//! If the target is unknown, these three are `-`. A row about a node has the node's complexity, the contradictions in
-//! its documentation, and its tests.
+//! If the target is unknown, the certainty and the target's path and name are `-`, and its line is 0. A row about a
+//! node has the node's complexity, the contradictions in its documentation, and its tests.
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};

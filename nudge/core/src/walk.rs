@@ -1,8 +1,9 @@
-//! The one walk through a folder in which other people or programs write: a checkout, a vault.
+//! The only code that walks through a folder in which other people or programs write: a checkout, or the folder of the
+//! brain.
 //!
-//! The walk follows no links. [`foreign`](nudge_os::foreign) reads the files with rules ([`FolderRules`]). The size of
-//! these files, the number of entries and the time are limited, so a hostile folder can cost only a bounded amount of
-//! work.
+//! The walk follows no links. Files that contain rules, such as `.gitignore`, become [`FolderRules`];
+//! [`foreign`](nudge_os::foreign) reads these files. Their size, the number of entries and the time are limited, so a
+//! hostile folder can cost only a bounded amount of work.
 //!
 //! ```
 //! use std::ops::ControlFlow;

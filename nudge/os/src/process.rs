@@ -364,7 +364,8 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_program_takes_no_more_memory_than_it_may() {
-        // `tail` stores a line until the line ends. It begins when its input arrives, which is after the limit is set.
+        // `tail` stores a line until the line ends. It allocates this memory only when its input arrives, and the input
+        // is sent only after the limit is set.
         let tail = |memory_bytes: u64| {
             let path = programs::find_program("tail").expect("every Linux has it");
             let mut tail = ChildProgram::new(&path);

@@ -41,7 +41,7 @@ pub(super) use rank::explain_weak;
 const HOW_TOLD: &str = "from priority 8 on, with a scope of this place, or to a caller without folder and repository";
 /// The bytes of the shortest possible line.
 const SHORTEST_LINE: usize = 16;
-/// The number of hints that do not fit into the answer after which the search for a shorter hint ends.
+/// After this number of hints that are too long for the answer, the search for a shorter one ends.
 const MAX_WITHOUT_ROOM: usize = 1_000;
 
 pub(super) static ROW: TableRow<Nudge> =
@@ -108,8 +108,9 @@ impl Nudge {
         suggest::answer_digest(params, lists, |params| self.suggest(params))
     }
 
-    /// Confirms that the caller showed the lines that `suggest` or `digest` lent under a ticket (semantics section 10).
-    /// A ticket that is unknown, or was confirmed before, changes nothing.
+    /// Confirms that the caller showed the lines of an earlier answer of `suggest` or `digest`. That answer reserved
+    /// the lines and named them by a ticket (semantics section 10). A ticket that is unknown, or was confirmed before,
+    /// changes nothing.
     ///
     /// # Errors
     /// `E_INVALID`.

@@ -16,7 +16,8 @@ use crate::args::GlobalFlags;
 
 const PRIMARY: &str = "PRIMARY";
 const PROXY: &str = "PROXY";
-/// The time limit of the start. If another process holds the lock, the server itself stops waiting earlier.
+/// The time limit of the start. It is longer than the five seconds after which the server itself fails when another
+/// process holds `primary.lock` and does not answer.
 const START_TIMEOUT: Duration = Duration::from_secs(15);
 const START_POLL: Duration = Duration::from_millis(5);
 

@@ -28,7 +28,7 @@ fn undo_of_a_project_is_of_that_alone() {
     let output = elsewhere.current_dir(home.path("bin")).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     assert!(!home.read("work/.zed/settings.json").contains("nudge"));
-    // Removes the hooks, so that only the record of `nudge init` still leads to the client.
+    // A recorded file is gone. The undo must still restore the other files of the client.
     fs::remove_file(home.path(".codex/hooks.json")).unwrap();
     home.init(&["--undo", "--yes"]);
     assert_eq!(home.read(".codex/config.toml"), CODEX);
@@ -327,8 +327,8 @@ fn pipes_devices_and_huge_files_among_settings_are_refused() {
     }
 }
 
-/// Two processes run at once; the second waits for the first. So the record has the changes of both, and both can be
-/// undone.
+/// Several processes run at once, and each waits until no other has locked the record. So the record has the changes of
+/// all, and all can be undone.
 #[test]
 fn many_at_once_lose_no_record() {
     let home = Home::new();

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Refuses a text that looks like a credential. `name` is the variable whose value the text is, if there is one. `path`
-/// is the position of the text in the params, such as `value.cmd`.
+/// Refuses a text that looks like a credential. If the text is the value of a variable, `name` is the name of this
+/// variable. `path` is the position of the text in the params, such as `value.cmd`.
 ///
 /// # Errors
 /// `E_SECRET_REJECTED` with `data.rule` and `data.path`, but never with the text.
@@ -17,8 +17,8 @@ pub fn check_text(name: Option<&str>, text: &str, path: &str) -> Result<()> {
     }
 }
 
-/// Works like [`check_text`], but with the given message. Callers use it if they do not have the options that the usual
-/// message names.
+/// Works like [`check_text`], but with the given message. It is for methods without the params `allow_secret` and
+/// `meta.sensitivity`, which the usual message recommends.
 ///
 /// # Errors
 /// The errors of [`check_text`], with `message`.

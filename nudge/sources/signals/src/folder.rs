@@ -1,9 +1,9 @@
 //! Reads and writes files in a folder of the state directory. A write replaces the whole file: it writes a new file and
 //! renames it over the old one.
 //!
-//! The sender of the upstream specification first writes a file with a fixed name. So two senders at the same time
-//! publish halves of each other's signals. Here each temporary file has a new name. A killed process can leave a
-//! temporary file, which is removed after an hour.
+//! In the specification from which Nudge took the signals, a sender first writes a temporary file with a fixed name.
+//! Then two senders at the same time publish halves of each other's signals. So here each temporary file has a new
+//! name. A killed process can leave a temporary file, which is removed after an hour.
 
 use std::io;
 
@@ -18,7 +18,8 @@ pub enum OldFile {
 }
 
 /// Writes a file into a folder and flushes it to the disk. A reader sees the old file or the new file, never a part.
-/// The file gets the usual permissions of the folder's files, because agents may run as several users.
+/// The file is not private: it gets the permissions that the umask leaves, because the agents that share the folder may
+/// run as different users.
 pub fn write(folder: &HeldFolder, name: &str, text: &str, old: OldFile) -> io::Result<()> {
     let fresh = folder.write_fresh(text.as_bytes(), FileRights::Usual, DiskSync::Flushed)?;
     match old {

@@ -5,10 +5,10 @@ use std::process::Command;
 use crate::process::program;
 use crate::table::{Line, Scale, versus};
 
-/// The Python interpreter with the binding and its peers.
+/// The program that runs `bench.py`, with a Python that has the binding and the libraries to which it is compared.
 pub const PROGRAMS: &[&str] = &["nudge-python"];
 
-/// Measures `get` in the same process, with one context and one view for all lookups.
+/// Runs `bench.py`, which measures `get` of a store in its own process: with a reused context, and with a reused view.
 pub fn get(scale: &Scale) -> Vec<Line> {
     let smoke = scale.turns.rounds < 100;
     let printed = program("nudge-python").map(|python| {

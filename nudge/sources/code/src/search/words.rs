@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use nudge_code_index::FileFacts;
 
-/// The words of all names in a file, with the nodes that have these words. All words are in one string, because a start
-/// makes the words of every file and so must allocate little.
+/// The words of all names in a file, with the nodes that have these words. All words are in one string, so that a file
+/// needs few allocations: when the source starts, it collects the words of every file.
 pub struct NameWords {
     text: String,
     /// The range of each word in `text`, with a node that has the word. Sorted by word, then by node, without
