@@ -600,7 +600,7 @@ nudge_status nudge_bump(const struct nudge_store *store,
                         struct nudge_result **out,
                         struct nudge_error **error);
 
-// Deletes a hint, one of its variants, or all of them.
+// Deletes a hint, one of its variants, or all its variants.
 //
 // `out` may be NULL. The result is that of `nudge.delete_hint`: `{"deleted", "previous", "deleted_count"}`. Fails with
 // `NUDGE_E_NOT_FOUND`, and with `NUDGE_E_INVALID` when the key has several variants and neither `variant` nor `all` is

@@ -75,27 +75,27 @@ export class Store {
   get(component: string, key: string, context?: ContextLike, options?: { readonly variant?: string | null } | null): Match | null
   /** Stores a hint, or updates the variant with an equal scope. Another scope adds a variant to the key; `variants` counts them. `unchanged`: it said the same before. `previous` had another value. `kept`: a hint with a duration is there next time, else `keeping` says why not. `telling`: a start does not tell it, and what changes that. */
   set(component: string, key: string, value: Value, options?: Options<SetOptions> | null): { readonly hint: Hint; readonly variants: number; readonly unchanged?: true; readonly previous?: Hint; readonly note?: string; readonly reach?: string; readonly kept?: boolean; readonly keeping?: string; readonly telling?: string }
-  /** Searches the hints that fit, best first. Secret values are not shown. */
+  /** Searches the hints that fit, and returns the best first. Secret values are not shown. */
   query(params?: Options<QueryParams> | null): { readonly hints: readonly Row[] }
-  /** Counts a use of a hint, which raises it for next time. Pass the context it was found with. */
+  /** Counts a use of a hint, so that the hint ranks higher later. Pass the context it was found with. */
   bump(
     component: string,
     key: string,
     options?: { readonly delta?: number | null; readonly context?: ContextLike; readonly variant?: string | null } | null
   ): { readonly hint: Hint }
-  /** Deletes a hint, one of its variants, or all of them. */
+  /** Deletes a hint, one of its variants, or all its variants. */
   delete(
     component: string,
     key: string,
     options?: { readonly variant?: string | null; readonly all?: boolean | null } | null
   ): { readonly deleted: true; readonly previous: Hint; readonly deleted_count: number }
-  /** Lists the components with the number of their hints. */
+  /** Lists the components, each with the number of its hints. */
   listComponents(): { readonly components: readonly { readonly name: string; readonly hint_count: number }[] }
   /** Exports the store, or one component. The payload is plain data. */
   export(
     options?: Options<{ readonly format?: 'json' | null; readonly component?: string | null; readonly include_secrets?: boolean | null }> | null
   ): { readonly payload: { readonly [name: string]: Json }; readonly omitted_secrets: number }
-  /** Imports an export, or a payload written by hand. `merge`: the later `updated_at` wins; or `replace`. */
+  /** Imports the payload of an export, or a payload that was written by hand. `merge`: the later `updated_at` wins; or `replace`. */
   import(
     payload: { readonly [name: string]: Json },
     options?: Options<{ readonly mode?: ImportMode | null; readonly allow_secret?: boolean | null }> | null
@@ -104,7 +104,7 @@ export class Store {
     readonly skipped: number
     readonly errors: readonly { readonly component: string; readonly key: string; readonly reason: ErrorCode }[]
   }
-  /** Suggests the hints to tell an agent now, unasked. `changes` is what changed of what it was told, `ticket` is for {@link Store.told}. */
+  /** Suggests the hints that an agent should be told at an event. `changes` is what changed of what it was told, `ticket` is for {@link Store.told}. */
   suggest(params: Options<SuggestParams>): Omitted & {
     readonly suggestions: readonly Suggestion[]
     readonly changes: readonly { readonly source: string; readonly name: string; readonly line: string }[]
@@ -113,22 +113,22 @@ export class Store {
     readonly ticket?: string
   }
   /**
-   * Returns what {@link Store.suggest} returns, as one text for a prompt. It is a heading and a line for each, at most `maxBytes`
+   * Returns the lines of {@link Store.suggest} as one text for a prompt. It is a heading and a line for each, at most `maxBytes`
    * (2,000) in all and `limit` lines (14 at a start, 6 at a prompt, 3 at a failure). `''` when there is nothing to tell.
    */
   digest(
     event: SuggestEvent,
     options?: Options<DigestOptions> | null
   ): { readonly text: string; readonly omitted: number; readonly notes?: readonly string[]; readonly late?: readonly string[]; readonly started: boolean; readonly ticket?: string }
-  /** Confirms that the lines that {@link Store.suggest} or {@link Store.digest} lent under a ticket were shown. `told` is how many suggestions count as told by it. */
+  /** Confirms that the caller showed the lines of an earlier answer of {@link Store.suggest} or {@link Store.digest}. `told` is how many suggestions count as told by it. */
   told(clientSession: string, ticket: string): { readonly told: number }
   /** Finds the hints that fit a question in words. Of all sources; nothing counts as told. */
   recall(query: string, options?: Options<RecallOptions> | null): Omitted & { readonly items: readonly Suggestion[] }
-  /** Counts how a command ended, for the hints that say it. `matched` are the hints it changed. */
+  /** Counts the outcome of a command for the hints that name it. `matched` are the hints it changed. */
   outcome(params: Options<OutcomeParams>): { readonly matched: readonly Hint[] }
-  /** Lists the environment variables that the scopes of the candidates mention. */
+  /** Lists the environment variables that the scopes of the matching hints mention. */
   envNames(params?: Options<EnvNamesParams> | null): { readonly names: readonly string[]; readonly values: readonly string[] }
-  /** Explains the result of `get`, or why there is none. Every variant is there, with each condition and each part of its score. */
+  /** Explains why `get` returns a certain hint, or why it returns none. Every variant is there, with each condition and each part of its score. */
   why(
     component: string,
     key: string,
@@ -143,11 +143,11 @@ export class Store {
   }
   /** Lists the last deletions and replacements, newest first. */
   deletions(): { readonly deletions: readonly Deletion[] }
-  /** Brings back deleted or replaced hints, as they were, except for hints stored anew or expired since. The last, or what has this id. */
+  /** Restores deleted or replaced hints in their earlier state. It leaves out hints that were stored anew or have expired since. The last, or what has this id. */
   undo(options?: { readonly id?: number | null } | null): Deletion & { readonly restored: number; readonly skipped: number }
-  /** Tells how often hints were asked for and suggested, and the outcomes. */
+  /** Returns the number of lookups and suggestions, and the outcomes. */
   stats(): { readonly [name: string]: Json }
-  /** Tells the stored numbers and the limits. Of a session also its members, proxies, journal_bytes, port and pid. */
+  /** Returns the size and the limits of the store. Of a session also its members, proxies, journal_bytes, port and pid. */
   status(): { readonly [name: string]: Json }
   /** How many hints there are, wherever they apply. */
   readonly size: number

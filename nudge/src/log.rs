@@ -35,7 +35,8 @@ pub trait ChangeLog: Send + Sync {
     }
 
     /// Returns true when the log should begin anew, because it has grown long or because another process has shortened
-    /// it. The store calls this after a write, and after a failed `append`, which the store then repeats once.
+    /// it. The store calls this after each write. It also calls this after a failed `append`: if the answer is true,
+    /// the log begins anew and the store repeats `append` once.
     fn is_long(&self) -> bool {
         false
     }

@@ -1,5 +1,6 @@
 //! Runs threads that use one store in random orders, which `shuttle` chooses. No change may be lost or visible in part,
-//! and the log must match the store. `tests/orders` runs these tests; `NUDGE_ORDERS=100000` makes them longer.
+//! and the log must match the store. The script `tests/orders` at the top of the
+//! repository runs these tests; its argument is the number of orders.
 
 #[allow(dead_code)]
 mod kit;
@@ -68,7 +69,7 @@ fn who_looks_sees_what_fits() {
     in_any_order(|| {
         let (store, _) = opened();
         set(&store, "k", "a");
-        // The writers add and remove hints, so that numbers of scopes are used again.
+        // The writers add and remove hints, so that a new scope gets the number of a removed one.
         let writers = [("k", "b"), ("l", "a")].map(|(key, branch)| {
             let store = Arc::clone(&store);
             thread::spawn(move || {

@@ -1,5 +1,5 @@
-//! Tests `nudge serve --profile`, which offers the tools of other specifications, on a PRIMARY and on a PROXY. These
-//! tests use the six tools of the profile `dude`.
+//! Tests `nudge serve --profile` on a PRIMARY and on a PROXY. A profile replaces Nudge's own tools by the tools of a
+//! specification that was written for another program. These tests use the six tools of the profile `dude`.
 #![cfg(unix)]
 
 use crate::kit;
@@ -160,7 +160,7 @@ fn story(client: &mut dyn Client) {
     assert_eq!((&found[0]["id"], &found[0]["project"]), (&id, &json!("acme/shop")));
     assert_eq!(call("search", json!({"query": "uploads fail 413", "kind": "arch"})), json!([]));
     assert_eq!(call("search", json!({"query": "redis sessions", "kind": "all", "limit": 1}))[0]["kind"], "arch");
-    // A project without records ranks no record higher, and leaves out none.
+    // The parameter ranks the records of that project higher and leaves out no others.
     for project in ["*", "acme/shop", "acme/nobody"] {
         assert_eq!(call("search", json!({"query": "uploads fail 413", "project": project}))[0]["id"], id, "{project}");
     }

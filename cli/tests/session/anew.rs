@@ -1,4 +1,4 @@
-//! Tests sessions one after another: a process that starts right after `nudge stop` is in a new session without the old
+//! Tests that a new session begins after `nudge stop`: a process that starts right afterwards does not meet the old
 //! members. A session whose file was removed continues.
 #![cfg(unix)]
 
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 const ROUNDS: usize = 10;
 const PROXIES: usize = 4;
 const OLD_END: Duration = Duration::from_secs(2);
-/// The time for which the status may still count an ended PROXY, and some more.
+/// How long the test repeats the check that the status names no PROXY of the old session.
 const LOOKED: Duration = Duration::from_millis(300);
 
 /// Promise (session): A process that starts right after `nudge stop` is in a new session. A session whose file was

@@ -44,8 +44,9 @@ impl SentenceModel {
     /// Loads the model in this folder, and tests it.
     ///
     /// # Errors
-    /// `E_INVALID` when a file is missing or wrong: another architecture, weights of another shape, a tokenizer for
-    /// another model, or vectors without a direction. `E_UNAVAILABLE` when the engine fails.
+    /// `E_INVALID` when a file is missing or wrong (another architecture, weights of another shape, a tokenizer for
+    /// another model), or when the vectors are zero, not finite, or the same for two unlike texts. `E_UNAVAILABLE` when
+    /// the library that runs the neural network fails.
     pub fn load(folder: &Path, precision: Precision) -> Result<Self, Error> {
         Self::load_here(folder, precision).map_err(|fault| fault.into_error(folder))
     }

@@ -33,7 +33,6 @@ pub(super) enum FormatBody {
 
 /// The formats, as `(rule, body, minimum length of the body, prefixes)`. The lengths are a little below the real ones,
 /// so that a token without its last one or two characters still matches.
-/// token without its last one or two characters still matches.
 #[rustfmt::skip]
 pub(super) const FORMATS: &[(&str, FormatBody, usize, &str)] = &[
     ("aws-access-key", ExactUpper, 16, "AKIA ASIA ABIA ACCA"),
@@ -284,8 +283,8 @@ pub(super) fn find_format(text: &str) -> Option<&'static str> {
     })
 }
 
-/// Returns true when a token may begin at `start`. The byte before it must be no letter or digit, or the letter of an
-/// escape such as `\n`.
+/// Returns true when a token may begin at `start`. The byte before it must not be a letter or a digit, unless it is the
+/// letter of an escape such as `\n` or the end of one such as `%3D`.
 pub(super) fn starts_token(bytes: &[u8], start: usize) -> bool {
     match start.checked_sub(1).map(|i| bytes[i]) {
         None => true,

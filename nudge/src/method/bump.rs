@@ -71,7 +71,7 @@ impl RecordableResult for BumpResult {
 }
 
 impl Nudge {
-    /// Counts a use of a hint. The hint then ranks higher in the next choice (semantics section 1).
+    /// Counts a use of a hint, so that the hint ranks higher later (semantics section 1).
     ///
     /// # Errors
     /// `E_INVALID` when the key has several variants and the call has no context; `E_NOT_FOUND`.

@@ -180,8 +180,8 @@ impl PayloadReader for IncomingHints<'_> {
 }
 
 impl Nudge {
-    /// Imports an export, or a payload written by hand (semantics section 6). A wrong hint is skipped. A wrong payload,
-    /// a secret in an unknown top-level key, or a quota refuses the whole import.
+    /// Imports the payload of an export, or a payload that was written by hand (semantics section 6). A wrong hint is
+    /// skipped. A wrong payload, a secret in an unknown top-level key, or a quota refuses the whole import.
     ///
     /// # Errors
     /// `E_INVALID`, `E_SECRET_REJECTED` or `E_QUOTA`. After an error, nothing has been imported.

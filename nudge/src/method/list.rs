@@ -35,7 +35,7 @@ pub struct ComponentCount {
 }
 
 impl Nudge {
-    /// Lists the components with the number of their hints. Expired hints do not count.
+    /// Lists the components, each with the number of its hints. Expired hints do not count.
     pub fn components(&self) -> ComponentList {
         let counts = self.store.count_live(self.now()).into_iter();
         let mut components: Vec<_> =

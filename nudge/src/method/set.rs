@@ -176,7 +176,7 @@ fn undo_note(id: u64) -> String {
 }
 
 impl Nudge {
-    /// Stores a hint, or replaces the variant with an equal scope (semantics section 1).
+    /// Stores a hint, or updates the variant with an equal scope (semantics section 1).
     ///
     /// # Errors
     /// In this order: `E_INVALID`, `E_SCOPE_INVALID`, `E_SECRET_REJECTED`, `E_NOT_FOUND` (unknown `variant`),

@@ -86,16 +86,24 @@ fn every_language_says_the_same_of_a_method() {
     let native = read("bindings/python/src/store.rs");
     let typescript = read("bindings/node/index.d.ts");
     let header = read("include/nudge.h");
+    let mut others = Vec::new();
     for method in nudge::methods() {
         let names = names(method.name);
         let wanted = first(&before(&rust, &format!("pub fn {}(&self", names.rust)).unwrap_or_default());
         assert!(wanted.ends_with('.'), "{}: Rust says `{wanted}`", method.name);
         let in_python = docstring(&python, names.python).or_else(|| before(&native, &format!("fn {}(", names.python)));
-        assert_eq!(first(&in_python.unwrap_or_default()), wanted, "{} in Python", method.name);
-        let in_typescript = before(&typescript, &format!("{}(", names.typescript)).unwrap_or_default();
-        assert_eq!(first(&in_typescript), wanted, "{} in TypeScript", method.name);
-        if let Some(in_c) = before(&header, &format!("nudge_status nudge_{}(", names.rust)) {
-            assert_eq!(first(&in_c), wanted, "{} in C", method.name);
+        let in_typescript = before(&typescript, &format!("{}(", names.typescript));
+        let in_c = before(&header, &format!("nudge_status nudge_{}(", names.rust));
+        let all = [
+            ("Python", in_python.or(Some(String::new()))),
+            ("TypeScript", in_typescript.or(Some(String::new()))),
+            ("C", in_c),
+        ];
+        for (language, text) in all {
+            if let Some(said) = text.map(|text| first(&text)).filter(|said| *said != wanted) {
+                others.push(format!("{} in {language}: `{said}`, in Rust: `{wanted}`", method.name));
+            }
         }
     }
+    assert!(others.is_empty(), "{}", others.join("\n"));
 }

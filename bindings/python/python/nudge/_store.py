@@ -201,7 +201,7 @@ class Store(Telling):
         limit: int | None = None,
         include_ineligible: bool = False,
     ) -> t.QueryResult:
-        """Searches the hints that fit, best first.
+        """Searches the hints that fit, and returns the best first.
 
         Returns at most `limit` rows (10; 1 to 1,000), without the values of secrets.
 
@@ -246,7 +246,7 @@ class Store(Telling):
         return result
 
     def delete(self, component: str, key: str, *, variant: str | None = None, all: bool = False) -> t.DeleteResult:
-        """Deletes a hint, one of its variants, or all of them.
+        """Deletes a hint, one of its variants, or all its variants.
 
         A key with several variants needs `variant` or `all`. `undo` restores deleted hints.
 
@@ -324,7 +324,7 @@ class Store(Telling):
         keys: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
     ) -> t.EnvNamesResult:
-        """Lists the environment variables that the scopes of the selected hints mention.
+        """Lists the environment variables that the scopes of the matching hints mention.
 
         >>> store = nudge.Store()
         >>> _ = store.set("api", "build", "make api", scope={"env_required": "CI"})
@@ -336,7 +336,7 @@ class Store(Telling):
         return result
 
     def why(self, component: str, key: str, context: ContextLike | None = None) -> t.WhyResult:
-        """Explains the result of `get`, or why `get` finds no hint.
+        """Explains why `get` returns a certain hint, or why it returns none.
 
         The answer has every variant, with each condition and each term of its score.
 
@@ -358,7 +358,7 @@ class Store(Telling):
         return result
 
     def undo(self, id: int | None = None) -> t.UndoResult:
-        """Restores deleted or replaced hints as they were.
+        """Restores deleted or replaced hints in their earlier state.
 
         Restores the last deletion or replacement when `id` is None. Skips hints that were stored again or have
         expired since.
@@ -374,7 +374,7 @@ class Store(Telling):
         return result
 
     def stats(self) -> t.StatsResult:
-        """Returns how often hints were looked up and suggested, and the outcomes.
+        """Returns the number of lookups and suggestions, and the outcomes.
 
         In a store of this process, `get` does not count as a lookup, but `call` and `query` do.
 
@@ -385,7 +385,7 @@ class Store(Telling):
         return result
 
     def status(self) -> t.StatusResult:
-        """Returns the numbers of components and hints, and the limits.
+        """Returns the size and the limits of the store.
 
         >>> nudge.Store(max_hints=10).status()["limits"]["hints"]
         10

@@ -31,7 +31,7 @@ class Telling(Sources):
         limit: int | None = None,
         confirm_ms: int | None = None,
     ) -> t.SuggestResult:
-        """Suggests the hints to tell an agent now, without a question of the agent.
+        """Suggests the hints that an agent should be told at an event.
 
         Call this method at the start, for a `prompt`, or after `command` failed with `error`. After the use of a `tool`
         and before the end of a turn (`stop`), it suggests only hints that cannot wait.
@@ -74,7 +74,7 @@ class Telling(Sources):
         limit: int | None = None,
         confirm_ms: int | None = None,
     ) -> t.DigestResult:
-        """Returns the suggestions of `suggest` as one text for a prompt.
+        """Returns the lines of `suggest` as one text for a prompt.
 
         The text has a heading and a line for each hint, or is `""`. It has at most `max_bytes` bytes (2,000) and
         `limit` lines. If `limit` is None, that is 14 lines at a start, 6 at a prompt and 3 at a failure. The other
@@ -99,8 +99,9 @@ class Telling(Sources):
         return result
 
     def told(self, client_session: str, ticket: str) -> t.ToldResult:
-        """Confirms that the lines of an answer of `suggest` or `digest` were shown. `ticket` is from that answer.
+        """Confirms that the caller showed the lines of an earlier answer of `suggest` or `digest`.
 
+        `ticket` is from that answer.
         In the result, `told` is the number of lines that this call marks as shown.
 
         >>> store = nudge.Store()
@@ -121,7 +122,7 @@ class Telling(Sources):
         max_bytes: int | None = None,
         sources: Sequence[str] = (),
     ) -> t.RecallResult:
-        """Finds the hints and other items that fit a question in words.
+        """Finds the hints that fit a question in words.
 
         Searches all sources, or only those in `sources`. A line of the answer does not count as told.
 
@@ -145,7 +146,7 @@ class Telling(Sources):
         context: ContextLike | None = None,
         client_session: str | None = None,
     ) -> t.OutcomeResult:
-        """Counts how a command ended, for the hints that contain the command.
+        """Counts the outcome of a command for the hints that name it.
 
         `ok` is true if the command worked, and false if it failed.
 

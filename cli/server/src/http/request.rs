@@ -42,7 +42,7 @@ impl CallerHeaders {
         }
     }
 
-    /// Reads the headers of the page. The page is no agent and needs no environment variables.
+    /// Reads the headers of a request from the page that `nudge ui` opens. The page is no agent and needs no environment variables.
     pub fn of_page(headers: &HeaderMap) -> Self {
         let name = Some(HeaderValue::from_static(page::NAME));
         Self { name, key: headers.get(KEY_HEADER).cloned(), asks_env: false, agent: false, protocol: None }
@@ -77,7 +77,7 @@ pub struct CallTarget<'a> {
     pub service: Arc<dyn Service>,
     /// The last changes, for `nudge.changes`.
     pub history: &'a ChangeHistory,
-    /// The caller's work desk.
+    /// The caller's access to the pool of threads.
     pub desk: WorkDesk,
 }
 

@@ -1,4 +1,4 @@
-//! Tests `nudge serve --profile nugget`, which offers only the tool of that specification.
+//! Tests `nudge serve --profile nugget`, which offers only one tool: that of the Nugget specification.
 
 use std::fs;
 use std::path::PathBuf;
@@ -72,7 +72,7 @@ fn one_tool_answers_from_the_brain_whoever_serves() {
     }
 }
 
-/// Sends wrong input. The server refuses it with the profile's names and offers no other tool.
+/// Sends wrong input. The server refuses it in messages that name no method of Nudge, and it has no other tool.
 fn refusals(client: &mut dyn Client) {
     for arguments in [
         json!({}),

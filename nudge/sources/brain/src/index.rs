@@ -1,5 +1,6 @@
-//! Keeps the index of one brain. Before a question, the index compares the stamp of each file, and reads the files
-//! whose stamp differs. The index never writes a file of the brain.
+//! Keeps the index of one brain. Before a question is answered, the index reads the files that have changed: those that
+//! the system has reported, or those whose stamp (size, time, inode) differs from the stored stamp. The index never
+//! writes a file of the brain.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -27,7 +28,7 @@ use crate::schema::APP;
 
 /// The number of files that one transaction indexes. Other writers can work between two transactions.
 const BATCH: usize = 64;
-/// The time after the deadline for which a scan still waits for the scan of another thread.
+/// How long a scan waits, beyond its deadline if it has one, for another thread's scan to end.
 const OTHER_WAIT: Duration = Duration::from_millis(150);
 
 /// The time for which a temporary index is used before the lasting index is tried again.
@@ -42,7 +43,7 @@ pub struct BrainIndex {
     pub known: TextIndexCache,
     pub meanings: IndexMeanings,
     pub follow: FolderFollower,
-    /// The folder for the probes of `follow`.
+    /// The folder in which `follow` makes files, to find out whether the system has reported all earlier changes.
     echo: DataDir,
     /// Is set for a temporary index, which is removed when this process ends.
     pub apart: Option<TemporaryIndex>,
@@ -100,8 +101,8 @@ impl BrainIndex {
         Ok(index)
     }
 
-    /// Opens a temporary index, because the lasting index cannot be opened for the reason `why`. Each process builds a
-    /// temporary index anew, so answers name the reason.
+    /// Opens a temporary index, because the lasting index cannot be opened for the reason `why`. A temporary index ends
+    /// with its process, and the next process builds it anew. So the answers tell the user the reason.
     ///
     /// # Errors
     /// The reason `why`, if the temporary index cannot be opened either.
@@ -144,7 +145,7 @@ impl BrainIndex {
         Ok(self.db.read(|c| rows::read_note(c, "made"))?.is_some())
     }
 
-    /// Returns true when the index has any unit.
+    /// Returns true when the index has any unit, which is the knowledge in one file.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be read.
@@ -336,8 +337,8 @@ impl ScanWork {
         Self { gone: gone.iter().filter_map(unit).collect(), renamed: Vec::new(), has_changed: false }
     }
 
-    /// Returns the old path of a renamed file: the index does not know the new path, and a missing file had the same
-    /// hash.
+    /// Returns the old path of a renamed file, once. A file counts as renamed when the index does not know its path and
+    /// a file that is now missing had the same hash.
     fn take_rename(&mut self, hash: &Hash, is_known: bool) -> Option<String> {
         let from = self.gone.get(hash).filter(|from| !is_known && !self.renamed.contains(from))?.clone();
         self.renamed.push(from.clone());

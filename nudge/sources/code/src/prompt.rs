@@ -1,7 +1,7 @@
 //! Finds the nodes that a text mentions. The text is a prompt, or the output of a failed command.
 //!
-//! A word counts if it looks like a name in code. A plain word that happens to be a name does not count. If no word
-//! counts, there is no offer.
+//! A word counts if it looks like a name in code. A single plain word that happens to be a name does not count; several
+//! plain words count together if a node's name consists of them alone. If nothing counts, there is no offer.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -35,7 +35,7 @@ const MAX_WORDS: usize = 200;
 const MAX_NAMES: usize = 2_000;
 /// The most words that look like names and are also tried in other spellings.
 const MAX_SHAPED: usize = 50;
-/// The most nodes of a file that the text names without a line. `MAX_CENTRES` limits the nodes whose callers and
+/// If the text names a file without a line, at most this many nodes of the file are added. `MAX_CENTRES` limits the nodes whose callers and
 /// callees are looked up.
 const OF_A_FILE: usize = 3;
 const MAX_CENTRES: usize = 3;
@@ -287,7 +287,7 @@ impl PromptFinder<'_> {
         }
     }
 
-    /// Adds the additional scores, and returns the nodes that reach the lowest score, the best first.
+    /// Adds the additional scores, and returns the nodes that score at least `FLOOR`, the best first.
     fn add_up(mut self) -> Vec<NodeCandidate> {
         let index = &self.state.index;
         let mut centres: Vec<_> =

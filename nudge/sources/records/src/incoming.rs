@@ -1,5 +1,5 @@
-//! Reads the file of an import. The file is an export, which is read record by record, or a database: the database of
-//! the upstream plugin, or a backup.
+//! Reads the file of an import. The file is an export or a database. An export is read record by record. A database is
+//! that of the Dude plugin for Claude (the upstream plugin), or a backup of Nudge's records.
 
 use std::cell::Cell;
 use std::collections::HashMap;

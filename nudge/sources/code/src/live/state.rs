@@ -1,4 +1,5 @@
-//! Holds the state of a root at one moment: the index, and the marks of the files from which the index was made.
+//! Holds the state of one project's root folder at one moment: the index, and for each file the marks (size, times,
+//! inode) that it had when it was read.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::live::watch::WatchMode;
 use crate::search::NameIndex;
 use crate::stamp::FileMarks;
 
-/// The most earlier versions of files whose facts are remembered. With these facts, a switch back to a branch needs no
+/// At most this many earlier versions of files are remembered, each with its facts. With these facts, a switch back to a branch needs no
 /// parsing.
 const MAX_REMEMBERED: usize = 5_000;
 /// The limit of the remembered facts in bytes, if the index is smaller than that. Otherwise the limit is the size of
@@ -253,8 +254,8 @@ impl RootState {
         known.truncate(MAX_LOST);
     }
 
-    /// Finds the contradictions in a node's documentation: those in the file itself, and those that came with a change
-    /// of the file.
+    /// Finds the contradictions between a node's documentation and its code: those that the file alone shows, and those
+    /// that came with a change of the file, such as a removed parameter that the documentation still names.
     pub fn find_drift(&self, path: &str, node: &NodeView<'_>) -> Vec<DocDrift> {
         let mut drift: Vec<_> = node.list_drift().cloned().collect();
         let is_known = drift.iter().any(|drift| drift.rule == DriftRule::R1);
