@@ -50,7 +50,8 @@ fn a_repeated_call_that_changed_secrets_and_other_hints_is_not_carried_out_again
         session.keyed(Some("import"), "import", &import).unwrap();
         session.call("set_hint", &open("i", "later")).unwrap();
         session.call("set_hint", &open("n", "in between")).unwrap();
-        // A hint that is not secret has the value `run sesame now`. The value must be recorded, so the check ignores it.
+        // A hint that is not secret has the value `run sesame now`. The value must be recorded, so the check ignores
+        // it.
         let recorded = session.recorded().replace("run sesame now", "");
         assert!(!recorded.contains("sesame"), "{recorded}");
 

@@ -140,8 +140,8 @@ impl HookTimer {
         }
     }
 
-    /// Notes that the hook exceeded its limit. Another thread does this, because the write may hang. A hook that prints is
-    /// not late, and gets the time to finish.
+    /// Notes that the hook exceeded its limit. Another thread does this, because the write may hang. A hook that prints
+    /// is not late, and gets the time to finish.
     fn note_late(self: Arc<Self>) {
         if !self.decide_end() {
             std::thread::sleep(NOTE_PATIENCE);

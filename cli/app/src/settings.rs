@@ -208,8 +208,8 @@ pub fn find_setting(name: &str) -> Result<&'static Setting> {
 /// Writes a value into the settings file, or removes it without one, and leaves the rest of the file unchanged.
 ///
 /// # Errors
-/// `E_INVALID` for a value that the setting cannot have, and for a file that is not valid; `E_UNAVAILABLE` when the file
-/// cannot be written.
+/// `E_INVALID` for a value that the setting cannot have, and for a file that is not valid; `E_UNAVAILABLE` when the
+/// file cannot be written.
 pub fn write_setting(setting: &Setting, value: Option<&str>) -> Result<()> {
     let path = file_path().ok_or_else(|| {
         Error::unavailable(format!("The system has no folder for settings; set {} instead.", setting.env_variable()))

@@ -242,8 +242,9 @@ impl ClientTools {
         if self.profile.is_none() { Ok(()) } else { Err(no_such_method()) }
     }
 
-    /// Makes the result of a call: lines for the model, and for programs the JSON beside them. A file for programs and the
-    /// answer of a method that is not known here are JSON as text. A coding agent reads of a refusal the sentence alone.
+    /// Makes the result of a call: lines for the model, and for programs the JSON beside them. A file for programs and
+    /// the answer of a method that is not known here are JSON as text. A coding agent reads of a refusal the sentence
+    /// alone.
     async fn to_call_result(
         &self,
         method: Option<&'static MethodSpec>,

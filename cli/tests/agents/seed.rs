@@ -263,8 +263,8 @@ fn stop(desk: &Desk, serve: kit::Serve) -> Value {
     said
 }
 
-/// Promise (agents): Seeds are not kept but read again by the next session, without what a user deleted and with the counts
-/// of what was used.
+/// Promise (agents): Seeds are not kept but read again by the next session, without what a user deleted and with the
+/// counts of what was used.
 #[test]
 fn a_session_that_keeps_reads_the_files_again() {
     let desk = Desk::new();

@@ -283,7 +283,8 @@ fn the_tools_of_all_sources_together_are_small() {
     assert_eq!(serve.tool("nudge_brain_context", &asked)["result"]["isError"], false);
 }
 
-/// Promise (agents): A coding agent reads the answer of a tool as lines, and never as JSON beside them; a program has the JSON.
+/// Promise (agents): A coding agent reads the answer of a tool as lines, and never as JSON beside them; a program has
+/// the JSON.
 #[test]
 fn an_agent_reads_lines_and_a_program_has_the_json() {
     let home = home();

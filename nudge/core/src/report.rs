@@ -73,8 +73,8 @@ impl AnswerReport {
         Self::from_lines(lines)
     }
 
-    /// Writes the report as lines for a model, which reads no columns: the cells of a row stand one behind the other. Flags
-    /// of the command line are called by the param that they give.
+    /// Writes the report as lines for a model, which reads no columns: the cells of a row stand one behind the other.
+    /// Flags of the command line are called by the param that they give.
     ///
     /// ```
     /// use nudge_core::report::AnswerReport;

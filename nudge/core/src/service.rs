@@ -99,8 +99,8 @@ pub struct MethodSpec {
     pub is_file: bool,
     /// The rules by which the command line reads all pages of an answer that is a file for programs.
     pub document: Option<&'static DocumentPages>,
-    /// Makes the report of the answer, which the command line of a source prints, and whose lines a model reads. With `None`,
-    /// both get the members one by one.
+    /// Makes the report of the answer, which the command line of a source prints, and whose lines a model reads. With
+    /// `None`, both get the members one by one.
     pub report: Option<fn(&serde_json::Value) -> AnswerReport>,
     /// The addition that the command line makes to the answer when a setting says so.
     pub finish: Option<&'static AnswerFinish>,

@@ -1,4 +1,5 @@
-//! Reports the answers about hints, in lines for a model. The command line prints them with columns and colours of its own.
+//! Reports the answers about hints, in lines for a model. The command line prints them with columns and colours of its
+//! own.
 
 use std::fmt::Write as _;
 

@@ -121,8 +121,8 @@ impl PendingSave {
     /// repository, stores it for this repository too: every other clone will do the same when it loads the file.
     ///
     /// # Errors
-    /// `E_CONFLICT` for a file that has changed since the plan; `E_UNAVAILABLE` when a file cannot be written; the errors of
-    /// the calls.
+    /// `E_CONFLICT` for a file that has changed since the plan; `E_UNAVAILABLE` when a file cannot be written; the
+    /// errors of the calls.
     pub fn write(mut self, top: &Path, repo: &str, call: Call<'_>) -> Result<SavePlan> {
         let Some(text) = self.plan.text.clone() else { return Ok(self.plan) };
         let file = CommittedFile::from_text(text.clone())?;

@@ -42,7 +42,8 @@ impl CallerHeaders {
         }
     }
 
-    /// Reads the headers of a request from the page that `nudge ui` opens. The page is no agent and needs no environment variables.
+    /// Reads the headers of a request from the page that `nudge ui` opens. The page is no agent and needs no
+    /// environment variables.
     pub fn of_page(headers: &HeaderMap) -> Self {
         let name = Some(HeaderValue::from_static(page::NAME));
         Self { name, key: headers.get(KEY_HEADER).cloned(), asks_env: false, agent: false, protocol: None }

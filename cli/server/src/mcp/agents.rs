@@ -1,7 +1,7 @@
 //! Knows the clients that show `structuredContent` to their model in place of the text.
 
-/// Words of the names by which such clients introduce themselves, in lower case. `Visual Studio Code` is asked for by its
-/// first two words.
+/// Words of the names by which such clients introduce themselves, in lower case. `Visual Studio Code` is asked for by
+/// its first two words.
 const AGENT_WORDS: [&str; 9] = ["claude", "codex", "copilot", "cursor", "gemini", "kimi", "opencode", "vscode", "zed"];
 const AGENT_NAME: &str = "visual studio";
 

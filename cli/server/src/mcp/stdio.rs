@@ -402,8 +402,8 @@ pub enum RawStructure {
 }
 
 impl RawStructure {
-    /// Returns the mark for the result: a string with the JSON, or true. Neither occurs as `structuredContent` otherwise,
-    /// which is an object.
+    /// Returns the mark for the result: a string with the JSON, or true. Neither occurs as `structuredContent`
+    /// otherwise, which is an object.
     pub fn to_mark(self) -> Value {
         match self {
             Self::Text(json) => Value::String(Box::<str>::from(json).into()),

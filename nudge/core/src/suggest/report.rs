@@ -11,7 +11,8 @@ const MAX_EXPLAINED_BYTES: usize = 4_500;
 /// Bytes kept for what is said below the lines.
 const NOTES_BYTES: usize = 200;
 
-/// Reports the result of `nudge.recall`: a line for each item, and below it the reason and the call that returns all of it.
+/// Reports the result of `nudge.recall`: a line for each item, and below it the reason and the call that returns all of
+/// it.
 pub(super) fn report_recalled(answer: &Value) -> AnswerReport {
     let items = list_members(&answer["items"]);
     if items.is_empty() {

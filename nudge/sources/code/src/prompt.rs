@@ -35,8 +35,8 @@ const MAX_WORDS: usize = 200;
 const MAX_NAMES: usize = 2_000;
 /// The most words that look like names and are also tried in other spellings.
 const MAX_SHAPED: usize = 50;
-/// If the text names a file without a line, at most this many nodes of the file are added. `MAX_CENTRES` limits the nodes whose callers and
-/// callees are looked up.
+/// If the text names a file without a line, at most this many nodes of the file are added. `MAX_CENTRES` limits the
+/// nodes whose callers and callees are looked up.
 const OF_A_FILE: usize = 3;
 const MAX_CENTRES: usize = 3;
 /// The most folders that are removed from the front of a path from another machine. `OTHERS` lists folders that hold

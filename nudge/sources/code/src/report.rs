@@ -10,8 +10,8 @@ const BRIEF_CHARS: usize = 100;
 const MAX_SEARCH_BYTES: usize = 2_800;
 /// Longest documentation of the one definition that is looked at, in characters, for a model.
 const DOC_CHARS: usize = 600;
-/// Bytes of the callers that a model reads, of what is called, and of its tests: with the rest of the answer they are below
-/// 3,000. Those that do not fit are counted.
+/// Bytes of the callers that a model reads, of what is called, and of its tests: with the rest of the answer they are
+/// below 3,000. Those that do not fit are counted.
 const CALLERS_BYTES: usize = 1_000;
 const CALLEES_BYTES: usize = 400;
 const TESTS_BYTES: usize = 300;
@@ -74,8 +74,8 @@ pub fn report_node(answer: &Value) -> AnswerReport {
     }
 }
 
-/// Describes the definitions that were found, a line for each: place and name, and as far as there is room its signature,
-/// its doc, and why it was found.
+/// Describes the definitions that were found, a line for each: place and name, and as far as there is room its
+/// signature, its doc, and why it was found.
 fn describe_found(nodes: &[Value]) -> Vec<String> {
     let brief = |node: &Value| {
         let (path, name) = split_id(&node["id"]);

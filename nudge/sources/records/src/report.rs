@@ -76,7 +76,8 @@ pub fn report_found(answer: &Value) -> AnswerReport {
     }
 }
 
-/// Describes a record that was found, for a model: its body is quoted, and a cut one names the call that returns all of it.
+/// Describes a record that was found, for a model: its body is quoted, and a cut one names the call that returns all of
+/// it.
 fn describe_hit(hit: &Value) -> Vec<String> {
     let [id, kind, status, project, updated, relevance, title] =
         ["id", "kind", "status", "project", "updated_at", "relevance", "title"].map(|name| format_value(&hit[name]));

@@ -14,8 +14,8 @@ use crate::live::watch::WatchMode;
 use crate::search::NameIndex;
 use crate::stamp::FileMarks;
 
-/// At most this many earlier versions of files are remembered, each with its facts. With these facts, a switch back to a branch needs no
-/// parsing.
+/// At most this many earlier versions of files are remembered, each with its facts. With these facts, a switch back to
+/// a branch needs no parsing.
 const MAX_REMEMBERED: usize = 5_000;
 /// The limit of the remembered facts in bytes, if the index is smaller than that. Otherwise the limit is the size of
 /// the index.
