@@ -45,8 +45,7 @@ pub struct SetHint {
     pub component: String,
     /// The subject, such as `build`.
     pub key: String,
-    /// A string, or {type:command, cmd, shell?}, {type:path, abs, os?}, {type:template, format, body, defaults?},
-    /// {type:json, data}.
+    /// A string, or {type:command, cmd, shell?}, {type:path, abs, os?}, {type:template, format, body, defaults?}, {type:json, data}.
     pub value: HintValue,
     /// More about it.
     #[serde(default, deserialize_with = "wire::object_or_default")]

@@ -81,8 +81,8 @@ pub struct EventParams {
     /// Most bytes of the text.
     #[serde(default, skip_serializing_if = "Limit::is_absent")]
     pub max_bytes: Limit<2_000, { usize::MAX }, 0>,
-    /// Milliseconds in which the caller confirms by `nudge.told` that it showed the text, as for `nudge.suggest`. Looks
-    /// at the agent's files end by then, too.
+    /// Milliseconds in which the caller confirms by `nudge.told` that it showed the text, as for `nudge.suggest`. Looks at
+    /// the agent's files end by then, too.
     #[serde(default, deserialize_with = "wire::given", skip_serializing_if = "Option::is_none")]
     pub confirm_ms: Option<BoundedNumber<1, MAX_CONFIRM_MS>>,
 }

@@ -143,8 +143,8 @@ pub struct SuggestParams {
     /// Most bytes of the lines, in `nudge.digest` of the whole text.
     #[serde(default)]
     pub max_bytes: Limit<2_000, { usize::MAX }, 0>,
-    /// Most suggestions in this answer. The rest was not shown. Absent: no limit; in `nudge.digest` 14 at a start, 6 at
-    /// a prompt, 3 at a failure.
+    /// Most suggestions in this answer. The rest was not shown. Absent: no limit; in `nudge.digest` 14 at a start, 6 at a
+    /// prompt, 3 at a failure.
     #[serde(default, deserialize_with = "wire::given")]
     pub limit: Option<BoundedNumber<1, { usize::MAX }>>,
     /// Milliseconds in which the caller confirms by `nudge.told` that it showed the answer. Until then the session is
