@@ -444,8 +444,29 @@ class HourStats(TypedDict):
     failed: int
 
 
+class DayStats(TypedDict):
+    """The number of told lines on one day, their outcomes, and the hooks that were too late."""
+
+    day: str
+    suggestions: int
+    bytes: int
+    followed: int
+    failed: int
+    late: int
+
+
+class HookStats(TypedDict):
+    """How many of the last hooks were too late. `note` says how to change that."""
+
+    count: int
+    late: int
+    late_lately: int
+    advised_ms: int
+    note: NotRequired[str]
+
+
 class StatsResult(TypedDict):
-    """The numbers of lookups and suggestions, and the outcomes."""
+    """The numbers of lookups and suggestions, and the outcomes. Only a session has `hooks` and `days`."""
 
     hints: int
     hits: int
@@ -455,3 +476,6 @@ class StatsResult(TypedDict):
     failed: int
     sessions: list[SessionStats]
     hours: list[HourStats]
+    hooks: NotRequired[HookStats]
+    days: NotRequired[list[DayStats]]
+    days_note: NotRequired[str]
