@@ -90,7 +90,7 @@ fn describe_found(nodes: &[Value]) -> Vec<String> {
         let to_brief = |doc| format!(" - {}", clip_text(first_line(doc), BRIEF_CHARS));
         let doc = node["doc"].as_str().map_or_else(String::new, to_brief);
         let signature = clip_text(&indent_text(&format_value(&node["signature"])), BRIEF_CHARS);
-        let details = format!(": {signature}{} [{score}, {reason}]", doc);
+        let details = format!(": {signature}{doc} [{score}, {reason}]");
         if let Some(left) = room.checked_sub(details.len()) {
             room = left;
             line.push_str(&details);
