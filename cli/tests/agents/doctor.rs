@@ -241,7 +241,7 @@ fn hooks_that_came_too_late_are_told_with_the_setting() {
     run(8, false);
     assert!(!advice().contains("too late"), "all were in time");
     run(12, true);
-    let told = "12 of the last 20 hooks came too late and told nothing; the setting hook.ms = 200 gives them time";
+    let told = "12 of the last 20 hooks came too late and told nothing; the setting hook.ms = 400 gives them time";
     assert_eq!(advice(), told);
     let shown = String::from_utf8(home.run(&["claude"]).stdout).unwrap();
     assert!(shown.contains(told), "{shown}");
