@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(hooks(&[5; 40]).count_late().unwrap().count, 40);
         assert_eq!(
             told(&[&[5; 28][..], &[-45; 12]].concat()).unwrap(),
-            "12 of the last 40 hooks came too late and told nothing; the setting hook.ms = 200 gives them time"
+            "12 of the last 40 hooks came too late and told nothing; the setting hook.ms = 400 gives them time"
         );
         assert_eq!(
             told(&[&[-45; 12][..], &[5; 28]].concat()).unwrap(),
