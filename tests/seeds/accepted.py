@@ -21,7 +21,7 @@ import textwrap
 HARMLESS = "node -e 0"
 PYTHON = "python -c pass"
 
-# One repository of each kind: its files by path.
+# The files of a repository of each kind, by path.
 REPOSITORIES = {
     "make": {
         "Makefile": (
