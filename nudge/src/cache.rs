@@ -11,10 +11,11 @@ use hashbrown::HashMap;
 use nudge_core::clock::{Clock, Millis, SystemClock};
 use nudge_core::context::Context;
 use nudge_core::embed::ModelProvider;
-use nudge_core::error::Result;
-use nudge_core::once::{CallMemory, MadeCall, RecordableResult};
+use nudge_core::error::{Error, Result};
+use nudge_core::once::{CallMemory, CallRecord, MadeCall, RecordableResult};
 use nudge_core::scope::{Scope, ScopeSpec};
 use nudge_core::service::Caller;
+use nudge_core::source::{RowChange, SessionRow};
 use nudge_core::suggest::Suggester;
 use nudge_core::sync::Mutex;
 use nudge_core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -26,9 +27,9 @@ use crate::guard;
 use crate::hint::{Hint, HintMeta, HintOrigin, HintValue, check_name};
 use crate::log::{AppliedWrite, ChangeLog, LogEntry, NoLog};
 use crate::method::suggest::{HintMeanings, WordIndex};
-use crate::record::{self, ReadRecord};
+use crate::session_rows::{self, HintParts, ReadDeletion};
 use crate::store::{HintStore, StoreChange, Variants};
-use crate::trash::{DeletionKind, HintTrash, TrashEntry};
+use crate::trash::{HintTrash, TrashEntry, TrashPlan};
 use writer::WriterState;
 
 /// The most bytes of the cached compiled scopes, together with the texts from which they were compiled.
@@ -265,40 +266,50 @@ impl Nudge {
             if act.adds {
                 self.check_quotas(&mut writer, by_agent, &changes, now)?;
             }
-            if !changes.is_empty() {
+            let trash = if changes.is_empty() {
+                TrashPlan::default()
+            } else {
                 let secret = || changes.iter().find_map(StoreChange::version_of_secret);
                 let known = act.caller.key.map(|_| MadeCall::new(act.caller.call, &out, secret())).transpose()?;
                 let applied = AppliedWrite { verb: act.verb, caller: act.caller, time: now, changes: &changes };
-                let (result, version, call) = known.as_ref().map(MadeCall::to_record_fields).unwrap_or_default();
-                self.record_write(&writer, &LogEntry { applied, result, version, call })?;
-                if let (Some(key), Some(known)) = (act.caller.key, known) {
-                    self.calls.remember(key, known);
-                }
-            }
-            Ok(out)
+                self.record_write(&mut writer, applied, known)?
+            };
+            Ok((out, trash))
         });
-        if recorded.is_err() {
-            for change in &changes {
-                if let StoreChange::Put(hint) = change {
-                    writer.release_scope(&hint.scope);
-                }
+        match recorded {
+            Ok((out, trash)) => {
+                self.apply_write(&mut writer, act, now, &changes, trash);
+                Ok(out)
             }
-            return recorded;
+            Err(refusal) => {
+                for change in &changes {
+                    if let StoreChange::Put(hint) = change {
+                        writer.release_scope(&hint.scope);
+                    }
+                }
+                Err(refusal)
+            }
         }
-        self.apply_write(&mut writer, act, now, &changes);
-        recorded
     }
 
-    /// Records a write. If another process has shortened the log, `append` fails and `is_long` returns true. The log
-    /// then begins anew, and the write is recorded in the new log.
-    fn record_write(&self, writer: &WriterState, entry: &LogEntry<'_>) -> Result<()> {
-        self.log.append(entry).or_else(|refusal| {
-            if !self.log.is_long() {
-                return Err(refusal);
-            }
-            self.log.begin_anew(&self.to_records(writer));
-            self.log.append(entry)
-        })
+    /// Records a write and remembers its call. Returns the changes to the trash, which were recorded too.
+    fn record_write(
+        &self,
+        writer: &mut WriterState,
+        applied: AppliedWrite<'_>,
+        known: Option<MadeCall>,
+    ) -> Result<TrashPlan> {
+        let trash = writer.trash.plan_deletions(&applied);
+        let call = applied.caller.key.zip(known.as_ref());
+        let call = call.map(|(key, known)| (self.calls.next_number(), known.to_record(key)));
+        let (waiting, all) = (&writer.waiting[..], &|| self.all_rows(writer));
+        self.log.append(&LogEntry { applied, call, trash: &trash, waiting, all })?;
+        writer.waiting.clear();
+        if let (Some(key), Some(known)) = (applied.caller.key, known) {
+            let forgotten = self.calls.remember(key, known);
+            writer.waiting.extend(forgotten.into_iter().map(session_rows::forget_call));
+        }
+        Ok(trash)
     }
 
     /// Calls `look` with the last deletions.
@@ -326,90 +337,105 @@ impl Nudge {
     }
 
     /// Makes a write visible, and reports it to the log.
-    fn apply_write(&self, writer: &mut WriterState, act: WriteAct<'_>, now: Millis, changes: &[StoreChange]) {
+    fn apply_write(
+        &self,
+        writer: &mut WriterState,
+        act: WriteAct<'_>,
+        now: Millis,
+        changes: &[StoreChange],
+        trash: TrashPlan,
+    ) {
         self.apply_changes(writer, changes);
         if !changes.is_empty() {
-            let applied = AppliedWrite { verb: act.verb, caller: act.caller, time: now, changes };
-            writer.trash.note_deletions(&applied);
+            let dropped = writer.trash.apply_plan(trash);
+            writer.forget_deletions(&dropped);
             self.fit_trash(writer);
-            self.log.on_applied(&applied);
-            if self.log.is_long() {
-                self.log.begin_anew(&self.to_records(writer));
-            }
+            self.log.on_applied(&AppliedWrite { verb: act.verb, caller: act.caller, time: now, changes });
         }
     }
 
     /// Drops remembered deletions until the rest fits into memory together with the stored hints.
     fn fit_trash(&self, writer: &mut WriterState) {
-        if !writer.trash.is_empty() {
-            writer.trash.shrink_to(self.room_for_trash());
-        }
+        let dropped = writer.trash.shrink_to(self.room_for_trash());
+        writer.forget_deletions(&dropped);
     }
 
-    /// Returns records of the whole store, without secrets.
-    fn to_records(&self, writer: &WriterState) -> Vec<Vec<u8>> {
+    /// Returns the rows of the whole store, without secrets.
+    fn all_rows(&self, writer: &WriterState) -> Vec<RowChange> {
         let mut hints = self.store.list_all();
         hints.retain(|hint| !self.has_ended(hint));
-        let now = self.clock.plausible_time();
-        self.calls
-            .visit_records(|calls| record::write_snapshot(&hints, writer.extra.as_deref(), &writer.trash, calls, now))
+        let mut rows: Vec<_> = session_rows::write_hints(&hints).collect();
+        rows.extend(session_rows::write_trash(&writer.trash));
+        rows.extend(writer.extra.clone().and_then(|extra| session_rows::write_change(&StoreChange::Extra(extra))));
+        self.calls.visit_records(|number, record| rows.push(session_rows::write_call(number, &record)));
+        rows
     }
 
-    /// Restores the changes of records, in their order. The records are not checked, and the changes are neither
-    /// recorded nor reported. Returns the number of unreadable records, which are skipped.
-    pub fn restore(&self, records: impl IntoIterator<Item: AsRef<[u8]>>) -> usize {
+    /// Stores all rows again if another program has removed them.
+    pub(crate) fn mend_rows(&self) {
+        let writer = self.writer.lock();
+        self.log.mend(&|| self.all_rows(&writer));
+    }
+
+    /// Restores the store from its rows, in any order. The rows are not checked, and the changes are neither recorded
+    /// nor reported. Returns the number of unreadable rows, which are skipped.
+    pub fn restore(&self, rows: impl IntoIterator<Item = SessionRow>) -> usize {
         let mut writer = self.writer.lock();
-        records.into_iter().map(|record| usize::from(self.restore_one(&mut writer, record.as_ref()).is_err())).sum()
-    }
-
-    fn restore_one(&self, writer: &mut WriterState, record: &[u8]) -> Result<()> {
-        let read = ReadRecord::parse(record)?;
-        let mut hints = Vec::with_capacity(read.put.len());
-        for (component, key, body) in read.put {
-            hints.push(self.recorded_hint(&component.into(), &key, body)?);
-        }
-        if let Some(id) = read.deleted {
-            hints.iter_mut().for_each(Hint::measure);
-            let what = if read.verb == DeletionKind::Replaced.as_str() {
-                DeletionKind::Replaced
-            } else {
-                DeletionKind::Deleted
-            };
-            let hints = hints.into_iter().map(Arc::new).collect();
-            writer.trash.restore_entry(TrashEntry { id, at: read.at, by: read.by.into(), what, hints });
-            self.fit_trash(writer);
-            return Ok(());
-        }
-        let mut plan = WritePlan { store: &self.store, writer, now: Millis::MIN, by_agent: false, changes: Vec::new() };
-        for (names, change) in
-            [(&read.gone, StoreChange::Delete as fn(_) -> _), (&read.replaced, StoreChange::Replaced)]
-        {
-            for (component, key, variant) in names {
-                if let Some(hint) = plan.find_variants(component, key).iter().find(|hint| hint.variant() == variant) {
-                    plan.changes.push(change(Arc::clone(hint)));
-                }
-            }
-        }
-        for hint in hints {
+        let mut read = RestoredRows::default();
+        let unreadable = rows.into_iter().filter(|row| self.read_row(row, &mut read).is_err()).count();
+        let mut plan = WritePlan {
+            store: &self.store,
+            writer: &mut writer,
+            now: Millis::MIN,
+            by_agent: false,
+            changes: Vec::with_capacity(read.hints.len()),
+        };
+        for hint in read.hints {
             plan.put_hint(hint);
         }
         if let Some(extra) = read.extra {
-            plan.set_extra(extra.to_owned().into());
+            plan.set_extra(extra.into());
         }
         let changes = plan.changes;
-        for done in read.done {
-            self.calls.restore(&done);
+        self.apply_changes(&mut writer, &changes);
+        writer.trash.count_from(read.last_deletion);
+        read.deletions.sort_by_key(|entry| entry.id);
+        for entry in read.deletions {
+            let dropped = writer.trash.restore_entry(entry);
+            writer.forget_deletions(&dropped);
         }
-        self.apply_changes(writer, &changes);
-        writer.trash.count_from(read.deletions);
-        let verb = if read.verb == "undo" { "undo" } else { "restore" };
-        writer.trash.note_deletions(&AppliedWrite {
-            verb,
-            caller: Caller::with_name(&read.by),
-            time: read.at,
-            changes: &changes,
-        });
-        self.fit_trash(writer);
+        self.fit_trash(&mut writer);
+        read.calls.sort_by_key(|(number, _)| *number);
+        let mut unreadable_calls = 0;
+        for (number, body) in read.calls {
+            match session_rows::read_body::<CallRecord<'_>>(&body) {
+                Ok(record) => {
+                    let forgotten = self.calls.restore(number, &record);
+                    writer.waiting.extend(forgotten.into_iter().map(session_rows::forget_call));
+                }
+                Err(_) => unreadable_calls += 1,
+            }
+        }
+        unreadable + unreadable_calls
+    }
+
+    fn read_row(&self, row: &SessionRow, read: &mut RestoredRows) -> Result<()> {
+        let number = || row.name.parse().map_err(|_| Error::invalid("The row has no number."));
+        let to_hint = |(component, key, body): HintParts<'_>| self.recorded_hint(&Arc::from(&*component), &key, body);
+        match &*row.kind {
+            session_rows::HINT_ROW => read.hints.push(to_hint(session_rows::read_body(&row.body)?)?),
+            session_rows::DELETION_ROW => {
+                let ReadDeletion { at, by, what, hints } = session_rows::read_body(&row.body)?;
+                let mut hints = hints.into_iter().map(to_hint).collect::<Result<Vec<_>>>()?;
+                hints.iter_mut().for_each(Hint::measure);
+                let hints = hints.into_iter().map(Arc::new).collect();
+                read.deletions.push(TrashEntry { id: number()?, at, by: by.into(), what, hints });
+            }
+            session_rows::LAST_DELETION_ROW => read.last_deletion = session_rows::read_body(&row.body)?,
+            session_rows::CALL_ROW => read.calls.push((number()?, row.body.clone())),
+            session_rows::EXTRA_ROW => read.extra = Some(session_rows::read_body::<Box<RawValue>>(&row.body)?),
+            _ => return Err(Error::invalid("The row is of no known kind.")),
+        }
         Ok(())
     }
 
@@ -418,10 +444,23 @@ impl Nudge {
         expired.retain(|hint| self.has_ended(hint));
         let expired: Vec<_> = expired.into_iter().map(StoreChange::Delete).collect();
         if !expired.is_empty() {
-            self.apply_write(writer, WriteAct::new("expire", Caller::default()), self.clock.plausible_time(), &expired);
+            writer.waiting.extend(expired.iter().filter_map(session_rows::write_change));
+            let act = WriteAct::new("expire", Caller::default());
+            self.apply_write(writer, act, self.clock.plausible_time(), &expired, TrashPlan::default());
         }
         expired.len()
     }
+}
+
+/// The contents of the rows from which a store is restored.
+#[derive(Default)]
+struct RestoredRows {
+    hints: Vec<Hint>,
+    deletions: Vec<TrashEntry>,
+    last_deletion: u64,
+    /// The number and the record of each call.
+    calls: Vec<(u64, String)>,
+    extra: Option<Box<RawValue>>,
 }
 
 /// The verb of a write, and its caller.

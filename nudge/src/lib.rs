@@ -40,8 +40,8 @@ mod hint;
 mod log;
 mod missing;
 mod ran;
-mod record;
 mod scoring;
+mod session_rows;
 mod snapshot;
 mod source;
 mod store;
@@ -66,6 +66,7 @@ pub use nudge_core::scope::{Scope, ScopeSpec};
 pub use nudge_core::service::{
     Caller, ContextUse, JoinedServices, METHODS, MethodInfo, MethodInfos, MethodSpec, Service, unknown_method,
 };
+pub use nudge_core::source::{RowChange, SessionRow};
 pub use nudge_secrets::{Finding, SecretGuard};
 pub use snapshot::ExportPayload;
 pub use source::SOURCE;

@@ -5,11 +5,14 @@ use std::sync::Arc;
 
 use nudge_core::clock::{Millis, rfc3339};
 use nudge_core::error::Result;
+use nudge_core::once::CallRecord;
 use nudge_core::service::Caller;
-use serde_json::value::RawValue;
+use nudge_core::source::RowChange;
 
 use crate::hint::Hint;
+use crate::session_rows;
 use crate::store::StoreChange;
+use crate::trash::TrashPlan;
 
 /// Records changes before any reader can see them.
 ///
@@ -34,15 +37,9 @@ pub trait ChangeLog: Send + Sync {
         Err("it ends with this store at the latest: only a session keeps hints".into())
     }
 
-    /// Returns true when the log should begin anew, because it has grown long or because another process has shortened
-    /// it. The store calls this after each write. It also calls this after a failed `append`: if the answer is true,
-    /// the log begins anew and the store repeats `append` once.
-    fn is_long(&self) -> bool {
-        false
-    }
-
-    /// Replaces the log by records of the whole store. On an error, the old log stays in use.
-    fn begin_anew(&self, _: &[Vec<u8>]) {}
+    /// Stores all rows again if another program has removed them. `all` returns every row. The store calls this every
+    /// few seconds.
+    fn mend(&self, _all: &dyn Fn() -> Vec<RowChange>) {}
 }
 
 impl<L: ChangeLog + ?Sized> ChangeLog for Arc<L> {
@@ -58,27 +55,38 @@ impl<L: ChangeLog + ?Sized> ChangeLog for Arc<L> {
         (**self).check_keeping()
     }
 
-    fn is_long(&self) -> bool {
-        (**self).is_long()
-    }
-
-    fn begin_anew(&self, records: &[Vec<u8>]) {
-        (**self).begin_anew(records);
+    fn mend(&self, all: &dyn Fn() -> Vec<RowChange>) {
+        (**self).mend(all);
     }
 }
 
-/// A planned write, in the form in which a [`ChangeLog`](crate::ChangeLog) records it before the store applies it.
-#[derive(Debug, Clone, Copy)]
+/// A planned write, as a [`ChangeLog`](crate::ChangeLog) records it before the store applies it.
 pub struct LogEntry<'a> {
     /// The write. [`ChangeLog::on_applied`](crate::ChangeLog::on_applied) later receives the same write.
     pub applied: AppliedWrite<'a>,
-    /// The call's result as JSON without secrets, if the caller gave an idempotency key. `None` when the result
-    /// consists only of secrets.
-    pub result: Option<&'a RawValue>,
-    /// The version of the secret that the call was about, if `result` is `None`.
-    pub(crate) version: Option<u64>,
-    /// The identity of the call, if the caller gave an idempotency key.
-    pub(crate) call: Option<&'a str>,
+    /// The call, if the caller gave an idempotency key: its number, and its record without secrets.
+    pub(crate) call: Option<(u64, CallRecord<'a>)>,
+    pub(crate) trash: &'a TrashPlan,
+    /// The changes of rows that earlier writes have left to this one.
+    pub(crate) waiting: &'a [RowChange],
+    pub(crate) all: &'a dyn Fn() -> Vec<RowChange>,
+}
+
+impl LogEntry<'_> {
+    /// Returns the changes of rows that record the write, without secrets. [`Nudge::restore`](crate::Nudge::restore)
+    /// reads the rows.
+    pub fn to_rows(&self) -> Vec<RowChange> {
+        let mut rows = self.waiting.to_vec();
+        rows.extend(self.applied.changes.iter().filter_map(session_rows::write_change));
+        rows.extend(session_rows::write_plan(self.trash));
+        rows.extend(self.call.as_ref().map(|(number, record)| session_rows::write_call(*number, record)));
+        rows
+    }
+
+    /// Returns the rows of the whole store before the write, without secrets.
+    pub fn all_rows(&self) -> Vec<RowChange> {
+        (self.all)()
+    }
 }
 
 /// A write that the store has applied.

@@ -10,7 +10,7 @@ use nudge_core::once::OnceByKey as _;
 use nudge_core::service::Caller;
 use nudge_core::settings::{ServeFlag, Setting, SettingKind};
 use nudge_core::source::{
-    ChangeEvent, ChangeSink, RecordJournal, Source, SourceHost, SourcePage, SourceResources, SourceSpec,
+    ChangeEvent, ChangeSink, RowChange, SessionRows, Source, SourceHost, SourcePage, SourceResources, SourceSpec,
     TouchedResource,
 };
 use nudge_core::suggest::{CommandOutcome, OutcomeEffect, SourceItem, SourceOffers, SuggestRequest};
@@ -125,27 +125,29 @@ fn open_source(host: SourceHost<'_>) -> Result<Arc<dyn Source>> {
         Some(host.settings.get_text(setting.name).to_owned())
     };
     let config = Config::from_env(value)?;
-    let SourceHost { clock, session, journal, records, changes, models, .. } = host;
-    let log = SessionLog { journal: Arc::clone(&journal), changes };
+    let SourceHost { clock, session, session_rows, rows, changes, models, .. } = host;
+    let log = SessionLog { rows: Arc::clone(&session_rows), changes };
     let nudge = Nudge::with_log(config, clock, Box::new(log)).with_identity(session.id, session.created_at);
     let nudge = nudge.with_models(models);
-    match nudge.restore(records) {
+    match nudge.restore(rows) {
         0 => {}
-        unreadable => journal.passed_over(unreadable),
+        unreadable => session_rows.log_unreadable(unreadable),
     }
+    // If the stored rows were damaged, they are stored again before the first call.
+    nudge.mend_rows();
     Ok(Arc::new(nudge))
 }
 
-/// The log of a session. It records changes in the session's journal before readers can see them, and reports them
+/// The log of a session. It stores changes as rows of the session before readers can see them, and reports them
 /// afterwards.
 struct SessionLog {
-    journal: Arc<dyn RecordJournal>,
+    rows: Arc<dyn SessionRows>,
     changes: Arc<dyn ChangeSink>,
 }
 
 impl ChangeLog for SessionLog {
     fn append(&self, entry: &LogEntry<'_>) -> Result<()> {
-        self.journal.append(&entry.to_json())
+        self.rows.write(&entry.to_rows(), &|| entry.all_rows())
     }
 
     fn on_applied(&self, applied: &AppliedWrite<'_>) {
@@ -156,12 +158,9 @@ impl ChangeLog for SessionLog {
         self.changes.check_keeping()
     }
 
-    fn is_long(&self) -> bool {
-        self.journal.is_long()
-    }
-
-    fn begin_anew(&self, records: &[Vec<u8>]) {
-        self.journal.begin_anew(records);
+    fn mend(&self, all: &dyn Fn() -> Vec<RowChange>) {
+        // The error is ignored, because the next change returns it to its caller.
+        let _ = self.rows.write(&[], all);
     }
 }
 
@@ -287,6 +286,7 @@ impl Source for Nudge {
 
     fn tick(&self, _: Millis) {
         self.sweep();
+        self.mend_rows();
         self.read_words();
         self.read_meanings();
     }

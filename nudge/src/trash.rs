@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use nudge_core::clock::Millis;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::hint::{Hint, HintOrigin};
 use crate::log::AppliedWrite;
@@ -18,22 +18,13 @@ const MAX_DELETIONS: usize = 100;
 const MAX_BYTES: usize = 4 << 20;
 
 /// The way in which hints were removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeletionKind {
     /// The hints were deleted.
     Deleted,
     /// Other hints replaced them.
     Replaced,
-}
-
-impl DeletionKind {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Deleted => "deleted",
-            Self::Replaced => "replaced",
-        }
-    }
 }
 
 /// A call that deleted hints.
@@ -64,6 +55,17 @@ impl TrashEntry {
     }
 }
 
+/// The changes to the trash that a write will make.
+#[derive(Default)]
+pub(crate) struct TrashPlan {
+    /// The new deletions.
+    pub added: Vec<TrashEntry>,
+    /// The index of a deletion of which hints are restored, and the remaining deletion, which may have no hints.
+    pub undone: Option<(usize, TrashEntry)>,
+    /// The id of the last deletion after the changes.
+    pub last_id: u64,
+}
+
 /// The last deletions, from the oldest to the newest.
 #[derive(Default)]
 pub(crate) struct HintTrash {
@@ -78,47 +80,68 @@ pub(crate) struct HintTrash {
 }
 
 impl HintTrash {
-    /// Remembers the hints that a call deleted. Hints that have expired, or that the same call restored, are left out.
-    /// The hints that the call replaced are remembered as a second deletion.
-    pub fn note_deletions(&mut self, applied: &AppliedWrite<'_>) {
+    /// Plans to remember the hints that a call deletes. Hints that have expired, or that the same call restores, are left
+    /// out. The hints that the call replaces are remembered as a second deletion.
+    pub fn plan_deletions(&self, applied: &AppliedWrite<'_>) -> TrashPlan {
+        let mut plan = TrashPlan { last_id: self.last_id, ..TrashPlan::default() };
         match applied.verb {
-            "expire" => return,
-            "undo" => return self.forget_undone(applied),
-            _ => {}
-        }
-        for (what, hints) in [
-            (DeletionKind::Deleted, applied.list_gone().cloned().collect::<Vec<_>>()),
-            (DeletionKind::Replaced, applied.list_replaced().cloned().collect()),
-        ] {
-            if !hints.is_empty() {
-                let (time, deleter) = (applied.time, applied.caller.name.into());
-                self.restore_entry(TrashEntry { id: self.last_id + 1, at: time, by: deleter, what, hints });
+            "expire" => {}
+            "undo" => plan.undone = self.plan_undone(applied),
+            _ => {
+                for (what, hints) in [
+                    (DeletionKind::Deleted, applied.list_gone().cloned().collect::<Vec<_>>()),
+                    (DeletionKind::Replaced, applied.list_replaced().cloned().collect()),
+                ] {
+                    if !hints.is_empty() {
+                        plan.last_id += 1;
+                        let (id, by) = (plan.last_id, applied.caller.name.into());
+                        plan.added.push(TrashEntry { id, at: applied.time, by, what, hints });
+                    }
+                }
             }
         }
+        plan
     }
 
-    /// Remembers a deletion that was read from a record or made by a call.
-    pub fn restore_entry(&mut self, deleted: TrashEntry) {
+    /// Carries out a plan. Returns the ids of the deletions that were dropped because of a limit.
+    pub fn apply_plan(&mut self, plan: TrashPlan) -> Vec<u64> {
+        if let Some((index, rest)) = plan.undone {
+            self.forget_entry(index);
+            if !rest.hints.is_empty() {
+                self.count_entry(&rest);
+                self.deletions.insert(index, rest);
+            }
+        }
+        plan.added.into_iter().flat_map(|entry| self.restore_entry(entry)).collect()
+    }
+
+    /// Remembers a deletion that was planned or read from a row. Returns the ids of the deletions that were dropped
+    /// because of a limit.
+    pub fn restore_entry(&mut self, deleted: TrashEntry) -> Vec<u64> {
         self.last_id = self.last_id.max(deleted.id);
         let minor = deleted.is_minor();
         self.count_entry(&deleted);
         self.deletions.push_back(deleted);
+        let mut dropped = Vec::new();
         let alike = if minor { self.minor } else { self.deletions.len() - self.minor };
         if alike > MAX_DELETIONS
             && let Some(oldest) = self.deletions.iter().position(|deleted| deleted.is_minor() == minor)
         {
-            self.forget_entry(oldest);
+            dropped.extend(self.forget_entry(oldest));
         }
         while self.deletions.len() > 1 && self.bytes > MAX_BYTES {
-            self.forget_entry(self.find_least());
+            dropped.extend(self.forget_entry(self.find_least()));
         }
+        dropped
     }
 
-    /// Drops deletions until the rest takes at most `room` bytes of memory.
-    pub fn shrink_to(&mut self, room: usize) {
+    /// Drops deletions until the rest takes at most `room` bytes of memory. Returns the ids of the dropped deletions.
+    pub fn shrink_to(&mut self, room: usize) -> Vec<u64> {
+        let mut dropped = Vec::new();
         while self.held > room && !self.deletions.is_empty() {
-            self.forget_entry(self.find_least());
+            dropped.extend(self.forget_entry(self.find_least()));
         }
+        dropped
     }
 
     /// Returns the index of the deletion to drop first: the oldest minor one, or else the oldest one. The last deletion
@@ -128,23 +151,19 @@ impl HintTrash {
         self.deletions.iter().take(but_last).position(TrashEntry::is_minor).unwrap_or(0)
     }
 
-    fn forget_entry(&mut self, index: usize) {
-        if let Some(gone) = self.deletions.remove(index) {
-            self.bytes -= gone.count_bytes();
-            self.held -= gone.held_bytes();
-            self.minor -= usize::from(gone.is_minor());
-        }
+    /// Drops a deletion and returns its id.
+    fn forget_entry(&mut self, index: usize) -> Option<u64> {
+        let gone = self.deletions.remove(index)?;
+        self.bytes -= gone.count_bytes();
+        self.held -= gone.held_bytes();
+        self.minor -= usize::from(gone.is_minor());
+        Some(gone.id)
     }
 
     fn count_entry(&mut self, deleted: &TrashEntry) {
         self.bytes += deleted.count_bytes();
         self.held += deleted.held_bytes();
         self.minor += usize::from(deleted.is_minor());
-    }
-
-    /// Returns true when no deletion is remembered.
-    pub fn is_empty(&self) -> bool {
-        self.deletions.is_empty()
     }
 
     /// Returns the id of the last deletion, even if that deletion was dropped.
@@ -172,8 +191,9 @@ impl HintTrash {
         self.deletions.iter().rev()
     }
 
-    /// Removes restored hints from the trash: from the last deletion that contains the first restored hint.
-    fn forget_undone(&mut self, applied: &AppliedWrite<'_>) {
+    /// Plans to remove restored hints: from the last deletion that contains the first restored hint. Returns the index
+    /// of that deletion, and what remains of it.
+    fn plan_undone(&self, applied: &AppliedWrite<'_>) -> Option<(usize, TrashEntry)> {
         let same = |what: DeletionKind, was: &Hint, back: &Hint| {
             let name = |hint: &Hint| (hint.component().to_owned(), hint.key().to_owned(), hint.variant().to_owned());
             let times = |hint: &Hint| (hint.created_at(), hint.updated_at());
@@ -182,15 +202,11 @@ impl HintTrash {
                 was.version() == back.version() || what == DeletionKind::Replaced && was.version() < back.version();
             versions && times(was) == times(back) && was.value() == back.value() && name(was) == name(back)
         };
-        let Some(first) = applied.list_put().next() else { return };
+        let first = applied.list_put().next()?;
         let held = |deleted: &TrashEntry| deleted.hints.iter().any(|hint| same(deleted.what, hint, first));
-        let Some(index) = self.deletions.iter().rposition(held) else { return };
+        let index = self.deletions.iter().rposition(held)?;
         let mut rest = self.deletions[index].clone();
         rest.hints.retain(|hint| !applied.list_put().any(|back| same(rest.what, hint, back)));
-        self.forget_entry(index);
-        if !rest.hints.is_empty() {
-            self.count_entry(&rest);
-            self.deletions.insert(index, rest);
-        }
+        Some((index, rest))
     }
 }

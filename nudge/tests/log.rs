@@ -14,9 +14,6 @@ use serde_json::value::to_raw_value;
 struct Spy {
     store: OnceLock<Weak<Nudge>>,
     fail: AtomicBool,
-    /// Simulates a log that another process has shortened: it fails until it begins anew.
-    short: AtomicBool,
-    anew: AtomicUsize,
     calls: AtomicUsize,
     seen: Mutex<Vec<String>>,
 }
@@ -27,7 +24,7 @@ impl ChangeLog for SpyLog {
     fn append(&self, entry: &LogEntry<'_>) -> Result<()> {
         let changes = entry.applied.changes;
         self.0.calls.fetch_add(1, Ordering::SeqCst);
-        if self.0.fail.load(Ordering::SeqCst) || self.0.short.load(Ordering::SeqCst) {
+        if self.0.fail.load(Ordering::SeqCst) {
             return Err(Error::unavailable("The disk is full; make room."));
         }
         let store = self.0.store.get().and_then(Weak::upgrade).expect("the store is there");
@@ -51,18 +48,6 @@ impl ChangeLog for SpyLog {
             self.0.seen.lock().unwrap().push(line);
         }
         Ok(())
-    }
-
-    fn is_long(&self) -> bool {
-        self.0.short.load(Ordering::SeqCst)
-    }
-
-    fn begin_anew(&self, records: &[Vec<u8>]) {
-        self.0.anew.fetch_add(1, Ordering::SeqCst);
-        let begun = Nudge::default();
-        assert_eq!(begun.restore(records.iter().map(Vec::as_slice)), 0);
-        self.0.seen.lock().unwrap().push(format!("anew with {} hints", begun.status().hints));
-        self.0.short.store(self.0.fail.load(Ordering::SeqCst), Ordering::SeqCst);
     }
 }
 
@@ -162,20 +147,4 @@ fn a_record_that_fails_refuses_the_call_and_changes_nothing() {
     assert_eq!(view.get("a", "k").unwrap().hint().text(), "make");
     store.set(scoped).unwrap();
     assert_eq!(view.get("a", "k").unwrap().hint().text(), "other");
-}
-
-#[test]
-fn a_shortened_log_heals_within_the_call() {
-    let (store, spy) = store();
-    store.set(SetHint::new("a", "k", "make")).unwrap();
-    spy.short.store(true, Ordering::SeqCst);
-    store.set(SetHint::new("a", "j", "make all")).unwrap();
-    assert_eq!(*spy.seen.lock().unwrap(), ["put a/k v1 used 0", "anew with 1 hints", "put a/j v1 used 0"]);
-    assert_eq!(spy.anew.load(Ordering::SeqCst), 1);
-    // The log cannot begin anew either, so the store refuses the call after one try.
-    spy.short.store(true, Ordering::SeqCst);
-    spy.fail.store(true, Ordering::SeqCst);
-    let before = export(&store);
-    assert_eq!(store.delete(&delete()).unwrap_err().kind(), ErrorKind::Unavailable);
-    assert_eq!((export(&store), spy.anew.load(Ordering::SeqCst)), (before, 2));
 }

@@ -3,7 +3,6 @@
 import json
 import pathlib
 import sqlite3
-import struct
 import sys
 import tempfile
 import zlib
@@ -41,11 +40,6 @@ def calls():
             for step in case.get("steps", []) if isinstance(case, dict) else []:
                 if "call" in step:
                     yield step["call"], step.get("params", {})
-
-
-def record(payload):
-    length = struct.pack("<I", len(payload))
-    return length + struct.pack("<I", zlib.crc32(length + payload)) + payload
 
 
 def coverage():
@@ -95,8 +89,34 @@ seed("git", b"\0" + head.encode(), b"\1" + config.encode(), b"\2# pack-refs\n", 
 seed(
     "guard", *fields("guard"), "-----BEGIN " + "PRIVATE KEY-----\nabc\n-----END " + "PRIVATE KEY-----\n", "password = x"
 )
-journal = b"nudge-journal 1\n"
-seed("journal", journal, journal + record(b'{"put":{}}') + record(b"[]"), journal + record(b"x")[:-1])
+
+
+def database(*rows):
+    """Returns the bytes of a database of a session with these rows: kind, name and body."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "session.db"
+        connection = sqlite3.connect(path)
+        connection.executescript(
+            """CREATE TABLE row(
+  source TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, body TEXT NOT NULL, sum INTEGER NOT NULL,
+  PRIMARY KEY (source, kind, name)) STRICT, WITHOUT ROWID;
+PRAGMA application_id = 0x4E554447; PRAGMA user_version = 1;"""
+        )
+        for row in rows:
+            checksum = zlib.crc32("\0".join(["hints", *row]).encode())
+            connection.execute("INSERT INTO row VALUES ('hints', ?, ?, ?, ?)", (*row, checksum))
+        connection.commit()
+        connection.close()
+        return path.read_bytes()
+
+
+hint = ["a", "k", {"value": "x", "meta": {"ttl": "P1D"}}]
+seed(
+    "rows",
+    database(),
+    database(("hint", "a\nk\n", json.dumps(hint)), ("last_deletion", "", "1"), ("extra", "", '{"theme":"dark"}')),
+    database(("deletion", "1", json.dumps({"at": 1, "what": "deleted", "hints": [hint]})), ("call", "0", '{"key":"s"}')),
+)
 seed(
     "session",
     json.dumps({"id": "a", "created_at": 1, "port": 8765, "token": "TOKEN-OF-A-SEED", "keep": True}),

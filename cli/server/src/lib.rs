@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`memory`] | returns the memory of large calls to the system |
 //! | [`work`] | the places and the time of calls on worker threads |
-//! | [`session`] | the role as PRIMARY or PROXY, the sources, the journal, change notifications, routes of calls |
+//! | [`session`] | the role as PRIMARY or PROXY, the sources, their rows, change notifications, routes of calls |
 //! | [`mcp`] | the tools and resources of one client, over stdio |
 //! | [`page`] | the page of the session, for users |
 //! | [`http`] | connections, access control, JSON-RPC, MCP over HTTP |
@@ -53,7 +53,7 @@ use session::backend::CallBackend;
 use session::changes::{self, ChangeFeeds, TouchedThing};
 use session::control::SessionControl;
 use session::history::ChangeHistory;
-use session::journal::SessionJournal;
+use session::rows::PrimaryRows;
 use session::keeper::{self, HintKeeper};
 use session::open::OpenSources;
 use session::proxies::ConnectedProxies;
@@ -306,7 +306,7 @@ struct PrimaryServer {
     watchdog: Watchdog,
     proxies: Arc<ConnectedProxies>,
     sources: Arc<OpenSources>,
-    journal: Arc<SessionJournal>,
+    rows: Arc<PrimaryRows>,
     keeper: Arc<HintKeeper>,
     time: Arc<SessionTime>,
     file: ServerFile,
@@ -336,7 +336,7 @@ impl PrimaryCalls {
             session: SessionIdentity { id, created_at },
             clock: Arc::clone(&primary.clock) as _,
             sources: Arc::clone(&primary.sources),
-            journal: Arc::clone(&primary.journal),
+            rows: Arc::clone(&primary.rows),
             keeper: Arc::clone(&primary.keeper),
             proxies: Arc::clone(&proxies),
             work: Arc::clone(work),
@@ -378,7 +378,7 @@ impl ServerParts<'_> {
             listeners,
             token,
             sources,
-            journal,
+            rows,
             keeper,
             clock,
             time,
@@ -410,7 +410,7 @@ impl ServerParts<'_> {
         let watchdog = Watchdog::start(Arc::clone(&proxies), Arc::clone(self.work));
         let control = SessionControl {
             dir: dir.clone(),
-            journal: Arc::clone(&journal),
+            rows: Arc::clone(&rows),
             sources: Arc::clone(&sources),
             keeper: Arc::clone(&keeper),
             time: Arc::clone(&time),
@@ -452,7 +452,7 @@ impl ServerParts<'_> {
             watchdog,
             proxies,
             sources,
-            journal,
+            rows,
             keeper,
             time,
             file,
@@ -534,7 +534,7 @@ impl ServingRole {
                 // The files were written a moment ago, so the first check may come after the client's first answer.
                 let mut pause = NAMING_PAUSE;
                 loop {
-                    let PrimaryServer { lock, file, session, journal, member, connections, life, touched, .. } =
+                    let PrimaryServer { lock, file, session, sources, rows, member, connections, life, touched, .. } =
                         &mut **server;
                     if life.is_none() {
                         *life = dir.show_life().ok();
@@ -549,10 +549,14 @@ impl ServingRole {
                     };
                     tokio::select! {
                         () = sleep(pause) => {}
-                        () = journal.wait_for_retake() => {}
+                        () = rows.wait_for_retake() => {
+                            // The sources store their rows again at once. A panic is reported by the next tick.
+                            let sources = Arc::clone(sources);
+                            drop(spawn_blocking(move || sources.tick()));
+                        }
                         server = asked => asking = Some(server),
                     }
-                    if let Err(error) = journal.keep_seat(dir) {
+                    if let Err(error) = rows.keep_seat(dir) {
                         tracing::error!(error = error.message(), "the files of the session cannot be put back");
                         return RoleTurn::Unseated;
                     }
@@ -583,24 +587,24 @@ impl ServingRole {
     async fn leave_session(self, dir: &RuntimeDir) -> Result<String> {
         match self {
             Self::AsPrimary(server) => {
-                let PrimaryServer { lock, member, sources, journal, keeper, time, session, .. } = *server;
+                let PrimaryServer { lock, member, sources, rows, keeper, time, session, .. } = *server;
                 let PrimaryServer { connections, housekeeping, watchdog, proxies, .. } = *server;
                 let connected = proxies.pids();
                 // If the directory was moved, the moved one still has the lock, and the old path may have a new
                 // directory with a lock.
-                let is_seated = journal.keep_seat(dir).is_ok();
+                let is_seated = rows.keep_seat(dir).is_ok();
                 // Stops the watchdog first, because the sources may take longer to close than the watchdog allows.
                 drop(watchdog);
                 housekeeping.abort();
                 connections.wait_until_drained(DRAIN_TIMEOUT).await;
                 sources.close();
-                let journal = journal.close();
+                rows.close();
                 // Closes the keeper of the kept hints before the next PRIMARY can start.
                 keeper.close();
                 time.leave_time(true);
                 let is_named = is_seated && lock.is_named(dir);
                 if is_named
-                    && dir.end_session(Some(lock), member, journal, || connected.iter().any(|pid| is_running(*pid)))?
+                    && dir.end_session(Some(lock), member, || connected.iter().any(|pid| is_running(*pid)))?
                 {
                     return Ok(keeper.summarize_end(sources.count_hints()).to_text());
                 }
@@ -621,14 +625,14 @@ impl ServingRole {
                 feed.abort();
                 match waiting.stop_waiting() {
                     Some(RoleTurn::Primary(won)) => {
-                        let ReadyPrimary { lock, sources, journal, keeper, .. } = *won;
+                        let ReadyPrimary { lock, sources, rows, keeper, .. } = *won;
                         sources.close();
-                        let journal = journal.close();
+                        rows.close();
                         keeper.close();
-                        dir.end_session(Some(lock), member, journal, || false)?;
+                        dir.end_session(Some(lock), member, || false)?;
                     }
                     Some(RoleTurn::SessionOver | RoleTurn::Unseated) | None => {
-                        dir.end_session(None, member, None, || false)?;
+                        dir.end_session(None, member, || false)?;
                     }
                 }
             }

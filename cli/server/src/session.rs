@@ -1,4 +1,4 @@
-//! The session: the roles, the sources, the journal, change notifications, and the threads for calls.
+//! The session: the roles, the sources, their rows, change notifications, and the threads for calls.
 
 pub mod backend;
 pub mod calls;
@@ -8,7 +8,7 @@ pub mod days;
 pub mod dead;
 pub mod event;
 pub mod history;
-pub mod journal;
+
 pub mod keeper;
 pub mod learn;
 mod lesson;
@@ -16,6 +16,7 @@ pub mod open;
 pub mod proxies;
 pub mod refill;
 pub mod role;
+pub mod rows;
 pub mod status;
 #[cfg(feature = "test-clock")]
 pub mod test_clock;

@@ -104,7 +104,7 @@ fn row_18_of_fifty_starts_one_holds_the_lock() {
     for mut server in servers {
         assert!(server.wait().unwrap().success());
     }
-    for name in ["server.pid", "session", "journal"] {
+    for name in ["server.pid", "session", "session.db"] {
         assert!(!runtime.join(name).exists(), "{name} is still there");
     }
 }

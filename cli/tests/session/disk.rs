@@ -213,7 +213,7 @@ fn hints_that_are_kept_are_as_they_were_until_the_disk_is_well() {
         wait_for("the first hint to be kept", LONG, || kept().contains("\"one\"").then_some(()));
         let before = kept();
         lab.arm(fault);
-        assert!(set(&serve, "two")["result"].is_object(), "{kind}: it is in the journal");
+        assert!(set(&serve, "two")["result"].is_object(), "{kind}: the session has it");
         let failed =
             || serve.call("nudge.status", &json!({}))["result"]["keeping"]["failed"].as_str().map(str::to_owned);
         let told = wait_for("the status to tell it", LONG, &failed);
@@ -237,13 +237,13 @@ fn hints_that_are_kept_are_as_they_were_until_the_disk_is_well() {
 
 /// Promise: see `a_file_of_a_command_is_whole_or_as_it_was`.
 #[test]
-fn a_journal_that_cannot_be_written_refuses_changes_and_shows_none_of_them() {
-    // Nudge does not flush the journal, so the last kind of fault cannot occur.
+fn rows_that_cannot_be_written_refuse_changes_and_shows_none_of_them() {
+    // Nudge does not flush the rows, so the last kind of fault cannot occur.
     for (fault, kind) in &FAULTS[..4] {
         let lab = Lab::new();
         let mut command = kit::command(&lab.desk.runtime);
         command.args(["--port", "0"]);
-        lab.place(&mut command, "/journal");
+        lab.place(&mut command, "/session.db");
         let serve = Serve::spawn(command, &lab.desk.runtime);
         let stored =
             |key: &str| serve.call("nudge.get_hint", &json!({"component": "a", "key": key})).get("result").is_some();

@@ -1,4 +1,4 @@
-//! Tests faults of a running session's journal and descriptors, which the system or other programs cause.
+//! Tests faults of a running session's rows and descriptors, which the system or other programs cause.
 #![cfg(unix)]
 
 use crate::kit;
@@ -54,8 +54,14 @@ fn set_until_taken(agent: &Agent, key: &str, acknowledged: &mut Acknowledged) {
     wait_for("changes to be taken again", LONG, || try_set(agent, key, "x", acknowledged).is_none().then_some(()));
 }
 
-fn journal(session: &Session) -> PathBuf {
-    session.runtime.join("journal")
+/// Returns the path of the database with the session's rows.
+fn database(session: &Session) -> PathBuf {
+    session.runtime.join("session.db")
+}
+
+/// Returns the path of the database's write-ahead log. It has the rows of a short session.
+fn log(session: &Session) -> PathBuf {
+    session.runtime.join("session.db-wal")
 }
 
 /// Suspends the PROXYs, kills the PRIMARY, runs `act` while no server answers, and resumes the PROXYs.
@@ -128,14 +134,14 @@ fn full(session: &Session, folder: &Path) -> (PathBuf, Acknowledged) {
         assert_eq!(try_set(agent, &format!("before{number}"), "x", &mut acknowledged), None);
     }
     let ballast = fill_up(folder);
-    // The last page of the journal still has room for a few changes.
+    // The last page of the log still has room for a few changes.
     let proxy = &session.agents[1];
     let refused = (0..200).find_map(|number| {
         let key = format!("filling{number}");
         try_set(proxy, &key, &"y".repeat(200), &mut acknowledged)
     });
     let said = refused.expect("the disk is full");
-    assert!(said.contains("journal"), "{said}");
+    assert!(said.contains("session.db"), "{said}");
     (ballast, acknowledged)
 }
 
@@ -308,7 +314,7 @@ fn a_limit_of_file_size_refuses_changes_and_ends_nothing() {
     let text = "y".repeat(5_000);
     let refused =
         (0..200).find_map(|number| try_set(&session.agents[1], &format!("filling{number}"), &text, &mut acknowledged));
-    assert!(refused.is_some(), "the journal is at its limit");
+    assert!(refused.is_some(), "the log is at its limit");
     assert!(session.agents[0].is_running());
     assert_eq!(all(&session.agents[0]), acknowledged, "reads are served");
     assert!(limit(&session.agents[0], "--fsize=unlimited:"));
@@ -421,7 +427,7 @@ fn a_user_without_a_home_is_told_and_nothing_is_kept_where_the_system_clears() {
     assert!(left.iter().all(|name| name == "run"), "{left:?}");
 }
 
-/// Puts something in the place of the journal; `victim` is the renamed journal.
+/// Puts something in the place of the database; `victim` is the renamed database.
 type Plant = fn(place: &Path, victim: &Path);
 
 const PLANTS: [(&str, Plant); 6] = [
@@ -438,27 +444,28 @@ const PLANTS: [(&str, Plant); 6] = [
 ];
 
 fn plant(session: &Session, plant: Plant) -> (PathBuf, Vec<u8>) {
-    let (place, victim) = (journal(session), session.runtime.join("victim"));
+    let (place, victim) = (database(session), session.runtime.join("victim"));
     fs::rename(&place, &victim).unwrap();
+    fs::remove_file(log(session)).unwrap();
     let before = fs::read(&victim).unwrap();
     plant(&place, &victim);
     (victim, before)
 }
 
-/// If a directory is in the place of the journal, asserts that changes are refused, and removes it. A server replaces
+/// If a directory is in the place of the database, asserts that changes are refused, and removes it. A server replaces
 /// anything else itself.
 fn refused_until_it_is_gone(session: &Session, acknowledged: &mut Acknowledged) {
-    if journal(session).is_dir() {
+    if database(session).is_dir() {
         for _ in 0..2 {
             let said = try_set(survivor(session), "refused", "x", acknowledged).expect("a refusal");
             assert!(said.contains("directory"), "{said}");
         }
-        fs::remove_dir(journal(session)).unwrap();
+        fs::remove_dir(database(session)).unwrap();
     }
 }
 
 #[test]
-fn whatever_takes_the_place_of_the_journal_loses_nothing_that_a_living_primary_knows() {
+fn whatever_takes_the_place_of_the_rows_loses_nothing_that_a_living_primary_knows() {
     for (what, planted) in PLANTS {
         let session = Session::start(1);
         let mut acknowledged = Acknowledged::new();
@@ -478,14 +485,14 @@ fn whatever_takes_the_place_of_the_journal_loses_nothing_that_a_living_primary_k
 }
 
 #[test]
-fn a_journal_that_is_shortened_is_written_anew_by_a_living_primary() {
-    for left in [0, 10, 40] {
+fn rows_that_are_shortened_are_written_anew_by_a_living_primary() {
+    for (file, left) in [(database as fn(&Session) -> PathBuf, 0), (database, 100), (log, 0), (log, 10), (log, 5000)] {
         let session = Session::start(1);
         let mut acknowledged = Acknowledged::new();
         for number in 0..5 {
             assert_eq!(try_set(&session.agents[1], &format!("before{number}"), "x", &mut acknowledged), None);
         }
-        fs::OpenOptions::new().write(true).open(journal(&session)).unwrap().set_len(left).unwrap();
+        fs::OpenOptions::new().write(true).open(file(&session)).unwrap().set_len(left).unwrap();
         set_until_taken(&session.agents[1], "after", &mut acknowledged);
         session.kill_primary();
         assert_eq!(all(&session.agents[1]), acknowledged, "{left} bytes left");
@@ -519,7 +526,7 @@ fn whatever_the_next_primary_finds_it_serves_and_keeps_what_is_acknowledged_then
     }
 }
 
-/// Returns the length to which the test cuts the journal. The argument has the journal's length after each change.
+/// Returns the length to which the test cuts the log. The argument has the log's length after each change.
 type Cut = fn(&[u64]) -> u64;
 
 const CUTS: [Cut; 20] = [
@@ -546,7 +553,7 @@ const CUTS: [Cut; 20] = [
 ];
 
 #[test]
-fn a_journal_that_is_cut_anywhere_gives_back_all_that_is_whole_before() {
+fn a_log_that_is_cut_anywhere_gives_back_all_that_is_whole_before() {
     for (number, cut) in CUTS.iter().enumerate() {
         let session = Session::start(1);
         let (mut sets, mut ends) = (Vec::new(), Vec::new());
@@ -554,12 +561,12 @@ fn a_journal_that_is_cut_anywhere_gives_back_all_that_is_whole_before() {
             let (key, value) = (format!("k{number}"), format!("value {number}"));
             session.agents[number % 2].result("nudge_set_hint", &set(&key, &value));
             sets.push((key, value));
-            ends.push(fs::metadata(journal(&session)).unwrap().len());
+            ends.push(fs::metadata(log(&session)).unwrap().len());
         }
         assert!(ends.is_sorted_by(|first, next| first < next), "each change is written at once: {ends:?}");
         let bytes = cut(&ends);
         between(&session, || {
-            fs::OpenOptions::new().write(true).open(journal(&session)).unwrap().set_len(bytes).unwrap();
+            fs::OpenOptions::new().write(true).open(log(&session)).unwrap().set_len(bytes).unwrap();
         });
         let second = session.next_primary(session.agents[0].pid);
         let mut expected: Vec<_> =

@@ -43,7 +43,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(7);
 const NEXT_CALL_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time for which [`Client::connect`] retries when a server runs but no connection can be opened.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(2);
-/// Longest time between winning the lock and writing `server.pid`. A server with a long journal may need much of it.
+/// Longest time between winning the lock and writing `server.pid`. A server with many rows may need much of it.
 const START_TIMEOUT: Duration = CALL_TIMEOUT;
 /// Longest time for which a living session may have no PRIMARY, because a PROXY is taking over the lock.
 const GAP_TIMEOUT: Duration = Duration::from_millis(500);

@@ -18,8 +18,8 @@
 //! **As PRIMARY**, in this order:
 //! 1. [`RuntimeDir::remove_server_file`], which also removes the local channel;
 //! 2. [`RuntimeDir::session_is_over`]; when the session is over, [`RuntimeDir::remove_session`];
-//! 3. [`RuntimeDir::open_journal`], with `keep` = the session is not over; on an error the server releases the lock,
-//!    and the start fails;
+//! 3. open the session's rows ([`ROWS`](crate::ROWS)), or begin new ones when the session is over; on an error the
+//!    server releases the lock, and the start fails;
 //! 4. fill the store, bind the port, [`RuntimeDir::write_session`];
 //! 5. [`RuntimeDir::join_session`];
 //! 6. [`RuntimeDir::listen`], then [`RuntimeDir::write_server_file`]. Only after this step the PRIMARY answers calls.
@@ -31,12 +31,12 @@
 //!
 //! **Promotion** of a PROXY: [`RuntimeDir::wait_for_lock`], then step 1. If [`RuntimeDir::read_session`] says that the
 //! session was stopped or that another session has begun, the PROXY ends. Otherwise it does steps 3, 4 and 6. It passes
-//! `keep` in step 3: the PROXY is a member, so the session lives. If step 3 fails, the PROXY releases the lock and
+//! opens the old rows in step 3: the PROXY is a member, so the session lives. If step 3 fails, the PROXY releases the lock and
 //! tries again. It keeps its [`SessionMember`] all the time.
 //!
 //! **End**: the server answers no more calls, then calls [`RuntimeDir::end_session`]. A PRIMARY does step 1, leaves the
-//! session, and checks as in step 2 whether the session has members. If it has none, the PRIMARY removes the journal
-//! and the session file, so that no data stays on the disk. Then it releases the lock. A PROXY stops waiting for the
+//! session, and checks as in step 2 whether the session has members. If it has none, the PRIMARY removes the rows and
+//! the session file, so that no data stays on the disk. Then it releases the lock. A PROXY stops waiting for the
 //! lock and leaves the session.
 //!
 //! Then each ending server tries for the lock once more, for a moment, or longer if no server runs. The winner does the
@@ -44,7 +44,7 @@
 //! and still has other members, the empty session file stays for them. The PRIMARY counts a connected PROXY as a
 //! member, even when it cannot see the lock of that PROXY.
 //!
-//! **`nudge stop`**: first [`RuntimeDir::stop_session`] and [`Journal::clear`]. Then each member does the steps of
+//! **`nudge stop`**: first [`RuntimeDir::stop_session`], and the PRIMARY deletes all rows. Then each member does the steps of
 //! **End**.
 //!
 //! **Death** at any point skips the remaining steps. The next start removes the files that stay on the disk.
@@ -86,7 +86,6 @@ use nudge_os::dir::{FileId, FileKind};
 use nudge_os::lock::{FileLock, LockKind, LockPatience, LockRefusal};
 use parking_lot::Mutex;
 
-use crate::journal::Journal;
 use crate::runtime::{PrimaryLock, RuntimeDir, ServerFile};
 use crate::session::SessionState;
 
@@ -183,8 +182,8 @@ impl RuntimeDir {
     }
 
     /// Ends this server's part in the session. A PRIMARY passes its lock, and a PROXY passes `None`. The function
-    /// leaves the session, and removes the journal and the session file if no other process is a member. Returns true
-    /// when the session is over.
+    /// leaves the session, and removes the rows and the session file if no other process is a member. Returns true when
+    /// the session is over. A PRIMARY has closed its rows before.
     ///
     /// `has_unseen_member` must return true when the session has members whose lock this process cannot see, because
     /// their `members.lock` was removed. The session file of a stopped session stays for these members.
@@ -195,13 +194,10 @@ impl RuntimeDir {
         &self,
         lock: Option<PrimaryLock>,
         member: SessionMember,
-        journal: Option<Journal>,
         has_unseen_member: impl Fn() -> bool,
     ) -> Result<bool> {
         let unnamed = lock.as_ref().map_or(Ok(()), |lock| self.remove_server_file(lock));
         drop(member);
-        // Closes the file before removing it, because some systems demand that.
-        drop(journal);
         // Each of the two attempts releases its lock at its end.
         let remove = |lock: PrimaryLock| self.remove_if_over(&lock, &has_unseen_member);
         let first = lock.map_or(Ok(false), remove);
@@ -222,7 +218,7 @@ impl RuntimeDir {
         }
         if is_stopped {
             // Leaves the empty session file, so that the other members see that the session was stopped.
-            return self.remove_journal(lock).map(|()| true);
+            return self.remove_rows(lock).map(|()| true);
         }
         Ok(false)
     }
@@ -240,7 +236,7 @@ impl RuntimeDir {
         self.try_lock_for(LockPatience::Until(&is_over))
     }
 
-    /// Ends a session that has members but cannot have a PRIMARY, for instance because no member can read its journal.
+    /// Ends a session that has members but cannot have a PRIMARY, for instance because no member can read its rows.
     /// Each member ends when it gets the lock. Returns true when there was such a session.
     ///
     /// # Errors
@@ -252,7 +248,7 @@ impl RuntimeDir {
             return Ok(false);
         }
         self.stop_session()?;
-        self.remove_journal(&lock).map(|()| true)
+        self.remove_rows(&lock).map(|()| true)
     }
 
     /// Blocks the thread until a server that was asked to end has ended, and has left only its lock files and its log.

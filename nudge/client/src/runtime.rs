@@ -15,7 +15,6 @@ use nudge_os::lock::{FileLock, LockKind, LockPatience, LockRefusal};
 use parking_lot::{Mutex, RwLock};
 use serde::{Deserialize, Serialize};
 
-use crate::journal::Journal;
 use crate::session::{SessionFile, SessionState};
 
 /// The name of the file that the PRIMARY locks for its whole life. Nudge never removes the file, so that all processes
@@ -23,6 +22,10 @@ use crate::session::{SessionFile, SessionState};
 pub(crate) const LOCK: &str = "primary.lock";
 /// The name of the file in which the PRIMARY describes itself ([`ServerFile`]).
 const SERVER_FILE: &str = "server.pid";
+/// The name, without `.db`, of the database with the session's rows. Only the PRIMARY opens it.
+pub const ROWS: &str = "session";
+/// The files of that database, in the order in which they are removed: without its database, a log has no meaning.
+const ROW_FILES: [&str; 2] = ["session.db-wal", "session.db"];
 const LOG: &str = "server.log";
 const OLD_LOG: &str = "server.log.1";
 /// Size of the log at which Nudge rotates it, in bytes. The log and its older part together take up to twice this size.
@@ -157,12 +160,26 @@ impl RuntimeDir {
 
     /// Updates the times of the session's files, so that programs that delete old files keep them.
     pub fn touch_files(&self) {
-        let now = std::time::SystemTime::now();
-        let times = std::fs::FileTimes::new().set_accessed(now).set_modified(now);
-        for name in [LOCK, crate::members::LOCK, crate::journal::NAME, crate::session::NAME, SERVER_FILE] {
+        for name in [LOCK, crate::members::LOCK, crate::session::NAME, SERVER_FILE].iter().chain(&ROW_FILES) {
             // A failure is ignored: the file is missing, or this user may not change it.
-            let _ = self.dir().open_lock(name, false).and_then(|file| file.set_times(times));
+            let _ = self.dir().touch(name);
         }
+    }
+
+    /// Removes the rows of a session that is over. A directory with the name of such a file stays.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when a file cannot be removed.
+    pub fn remove_rows(&self, _lock: &PrimaryLock) -> Result<()> {
+        for name in ROW_FILES {
+            match self.dir().remove(name) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound && !self.dir().is_dir(name) => {
+                    return Err(self.io_error("remove", name, &error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Returns the directory's path.
@@ -460,6 +477,11 @@ impl LockWatch {
         if self.is_named().unwrap_or(true) { Ok(()) } else { Err(self.refusal_error()) }
     }
 
+    /// Returns true while the directory's path still leads to the directory of the lock.
+    pub fn is_in_place(&self) -> bool {
+        self.dir.is_in_place()
+    }
+
     pub(crate) fn is_named(&self) -> io::Result<bool> {
         let id = self.id.read();
         self.dir.dir().is_named(LOCK, &id)
@@ -470,13 +492,14 @@ impl LockWatch {
     }
 
     /// Becomes PRIMARY again after `primary.lock` or the whole directory was removed. The function wins the new lock
-    /// file, and restores the journal, the session file and `server.pid`. The caller must prevent writes to the journal
-    /// meanwhile, and must itself renew the local channel and the membership.
+    /// file, and restores the session file and `server.pid`. `is_ours` returns false when another PRIMARY has stored
+    /// rows in the directory. The caller must prevent changes of the rows meanwhile, and must itself renew the rows, the
+    /// local channel and the membership.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when another process holds the new lock, or when a file in the directory shows that another
     /// server was PRIMARY meanwhile. The other server may have acknowledged changes that this one does not have.
-    pub fn retake_lock(&self, seat: &PrimarySeat, journal: Option<&Journal>) -> Result<()> {
+    pub fn retake_lock(&self, seat: &PrimarySeat, is_ours: impl FnOnce() -> bool) -> Result<()> {
         let held = self.lock.upgrade().ok_or_else(|| self.refusal_error())?;
         let dir = self.dir.open_anew()?;
         let is_named = self.dir.is_in_place() && self.is_named().unwrap_or(true);
@@ -495,7 +518,7 @@ impl LockWatch {
                 SessionState::Unknown => true,
                 SessionState::Stopped | SessionState::Unreadable => false,
             }
-            && journal.is_none_or(|journal| journal.is_as_left(&dir));
+            && is_ours();
         if !is_own {
             return Err(self.refusal_error());
         }
@@ -509,9 +532,6 @@ impl LockWatch {
             std::mem::swap(&mut *held.lock(), &mut *lock);
         }
         let _ = self.dir.dir().keep_from_ageing();
-        if let Some(journal) = journal {
-            journal.go_on()?;
-        }
         self.dir.write_small(crate::session::NAME, &seat.session)?;
         self.dir.write_small(SERVER_FILE, &seat.server)
     }

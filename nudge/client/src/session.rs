@@ -11,7 +11,7 @@ use crate::runtime::{MAX_SMALL_FILE_BYTES, PrimaryLock, RuntimeDir};
 
 pub(crate) const NAME: &str = "session";
 
-/// The version of the protocol. It covers the journal, the session file, and the calls between the processes of a
+/// The version of the protocol. It covers the rows, the session file, and the calls between the processes of a
 /// session. It grows with every change that an older build would misunderstand. Builds with the same protocol share a
 /// session, even if their own versions differ. A process with another protocol reports the difference and ends.
 pub const PROTOCOL: u32 = 1;
@@ -139,16 +139,16 @@ impl RuntimeDir {
         cut.or_else(replace).map_err(|error| self.io_error("empty", NAME, &error))
     }
 
-    /// Removes the files of a session: the log of its hooks, the journal, and then the session file. The caller must be
+    /// Removes the files of a session: the log of its hooks, the rows, and then the session file. The caller must be
     /// PRIMARY and must have found that the session is over. A directory with the name of one of these files stays.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when a file cannot be removed. The session file stays as long as the journal does, because only
+    /// `E_UNAVAILABLE` when a file cannot be removed. The session file stays as long as the rows do, because only
     /// the session file may show that a user ended the session.
     pub fn remove_session(&self, lock: &PrimaryLock) -> Result<()> {
         // A failure is ignored: the log has only times, and the next session may continue it.
         let _ = self.dir().remove(crate::hook_log::NAME);
-        self.remove_journal(lock)?;
+        self.remove_rows(lock)?;
         match self.dir().remove(NAME) {
             Err(error) if error.kind() != io::ErrorKind::NotFound && !self.dir().is_dir(NAME) => {
                 Err(self.io_error("remove", NAME, &error))

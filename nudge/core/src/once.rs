@@ -1,7 +1,7 @@
 //! Carries out each call with a key once, even if the caller sends it several times or to the next PRIMARY.
 //!
 //! A caller that cannot tell whether its call arrived sends it again with the same key. The source stores the key and
-//! the result together with the change, in the same record or transaction. [`CallMemory`] does this for a source in
+//! the result together with the change, in the same transaction. [`CallMemory`] does this for a source in
 //! memory; a source with a database has its own [`OnceByKey`].
 
 mod in_flight;
@@ -15,6 +15,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::error::{Error, Result};
 use crate::service::{CallIdentity, EarlierCall};
+use crate::wire::json_text;
 
 use in_flight::InFlight;
 
@@ -106,39 +107,67 @@ impl MadeCall {
     }
 }
 
+/// A remembered call with its key. The numbers count the calls of a session in their order.
+struct NumberedCall {
+    number: u64,
+    key: Box<str>,
+    made: MadeCall,
+}
+
+impl NumberedCall {
+    fn held_bytes(&self) -> usize {
+        self.key.len() + self.made.held_bytes()
+    }
+}
+
+/// An earlier call that was forgotten, wholly or in part, because a call was remembered. Its stored record changes too.
+pub struct ForgottenCall {
+    /// The number of the call.
+    pub number: u64,
+    /// The record without its result; `None` when the whole call was forgotten.
+    pub rest: Option<String>,
+}
+
 /// The last calls with a key, from the oldest to the newest.
 #[derive(Default)]
 struct RecentCalls {
-    calls: VecDeque<(Box<str>, MadeCall)>,
+    calls: VecDeque<NumberedCall>,
     bytes: usize,
+    /// The number of the next call.
+    next: u64,
 }
 
 impl RecentCalls {
     fn find_call(&self, key: &str) -> Option<&MadeCall> {
-        self.calls.iter().rev().find(|(known, _)| **known == *key).map(|(_, known)| known)
+        self.calls.iter().rev().find(|known| *known.key == *key).map(|known| &known.made)
     }
 
-    fn insert(&mut self, key: &str, known: MadeCall) {
-        self.bytes += key.len() + known.held_bytes();
-        self.calls.push_back((key.into(), known));
-        if self.calls.len() > MAX_KEYS {
-            let oldest = self.calls.pop_front().map_or(0, |(key, known)| key.len() + known.held_bytes());
-            self.bytes -= oldest;
+    fn insert(&mut self, number: u64, key: &str, made: MadeCall) -> Vec<ForgottenCall> {
+        let new = NumberedCall { number, key: key.into(), made };
+        self.next = number + 1;
+        self.bytes += new.held_bytes();
+        self.calls.push_back(new);
+        let mut forgotten = Vec::new();
+        if self.calls.len() > MAX_KEYS
+            && let Some(oldest) = self.calls.pop_front()
+        {
+            self.bytes -= oldest.held_bytes();
+            forgotten.push(ForgottenCall { number: oldest.number, rest: None });
         }
         let last = self.calls.len() - 1;
-        for (_, known) in self.calls.iter_mut().take(last) {
+        for known in self.calls.iter_mut().take(last) {
             if self.bytes <= MAX_KEY_BYTES {
-                return;
+                break;
             }
-            if known.version.is_none() && known.held_bytes() > SMALL_RESULT {
-                self.bytes -= known.held_bytes();
-                (known.result, known.open) = (None, None);
+            let bytes = known.made.held_bytes();
+            if known.made.version.is_none() && bytes > SMALL_RESULT {
+                self.bytes -= bytes;
+                (known.made.result, known.made.open) = (None, None);
+                let rest = json_text(&known.made.to_record(&known.key));
+                forgotten.push(ForgottenCall { number: known.number, rest: Some(rest) });
             }
         }
-    }
-
-    fn records(&self) -> impl Iterator<Item = CallRecord<'_>> {
-        self.calls.iter().map(|(key, known)| known.to_record(key))
+        forgotten
     }
 }
 
@@ -205,18 +234,27 @@ impl OnceByKey for CallMemory {
 }
 
 impl CallMemory {
-    /// Remembers a call together with its change. The caller does this before any reader can see the change.
-    pub fn remember(&self, key: &str, known: MadeCall) {
-        self.keys.lock().insert(key, known);
+    /// Returns the number that the next remembered call gets.
+    pub fn next_number(&self) -> u64 {
+        self.keys.lock().next
     }
 
-    /// Remembers the call that a record describes.
-    pub fn restore(&self, done: &CallRecord<'_>) {
-        self.remember(&done.key, MadeCall::from_record(done));
+    /// Remembers a call together with its change, before any reader can see the change. Returns the calls that were
+    /// forgotten for it.
+    pub fn remember(&self, key: &str, known: MadeCall) -> Vec<ForgottenCall> {
+        let mut keys = self.keys.lock();
+        let number = keys.next;
+        keys.insert(number, key, known)
     }
 
-    /// Calls `look` with all remembered calls, from the oldest to the newest.
-    pub fn visit_records<T>(&self, look: impl FnOnce(Vec<CallRecord<'_>>) -> T) -> T {
-        look(self.keys.lock().records().collect())
+    /// Remembers the call that a record describes. The caller restores calls in the order of their numbers. Returns the
+    /// calls that were forgotten for it.
+    pub fn restore(&self, number: u64, done: &CallRecord<'_>) -> Vec<ForgottenCall> {
+        self.keys.lock().insert(number, &done.key, MadeCall::from_record(done))
+    }
+
+    /// Calls `look` with each remembered call and its number, from the oldest to the newest.
+    pub fn visit_records(&self, mut look: impl FnMut(u64, CallRecord<'_>)) {
+        self.keys.lock().calls.iter().for_each(|known| look(known.number, known.made.to_record(&known.key)));
     }
 }

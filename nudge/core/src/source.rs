@@ -237,11 +237,11 @@ pub struct SourceHost<'a> {
     pub cache: DataDir,
     /// Keeps this process from acknowledging a change that the next PRIMARY would not see.
     pub fence: Arc<dyn Fence>,
-    /// The journal, for a source that keeps its state only for the session.
-    pub journal: Arc<dyn RecordJournal>,
-    /// The records that the source wrote to the journal, in order. The iterator ends early when the process gives up
-    /// the session.
-    pub records: Box<dyn Iterator<Item = Vec<u8>> + 'a>,
+    /// The rows, for a source that keeps its state only for the session.
+    pub session_rows: Arc<dyn SessionRows>,
+    /// The rows that the source has stored in this session, in any order. The iterator ends early when the process
+    /// gives up the session.
+    pub rows: Box<dyn Iterator<Item = SessionRow> + 'a>,
     /// Receives the source's changes and reports them to clients.
     pub changes: Arc<dyn ChangeSink>,
     /// The model, if there is one.
@@ -260,7 +260,7 @@ pub struct SessionIdentity {
 }
 
 /// The check at every commit that this process is still PRIMARY, for changes that a source stores in its own files.
-/// [`RecordJournal::append`] contains this check.
+/// [`SessionRows::write`] contains this check.
 pub trait Fence: Send + Sync {
     /// Runs `keep`, which stores one change. Refuses when this process has lost the session's lock or is ending. A
     /// process that ends waits for a running `keep` before it releases the lock, so that the next PRIMARY sees the
@@ -272,24 +272,54 @@ pub trait Fence: Send + Sync {
     fn commit(&self, keep: &mut dyn FnMut() -> Result<()>) -> Result<()>;
 }
 
-/// The session's journal as one source sees it. Only the next PRIMARY of the session reads the records
-/// ([`SourceHost::records`]). A record survives the death of the process, but not of the machine.
-pub trait RecordJournal: Send + Sync {
-    /// Logs the number of records that were unreadable.
-    fn passed_over(&self, unreadable: usize);
-
-    /// Appends a record, inside the fence.
+/// The state that a source keeps for its session, as rows. Only the next PRIMARY of the session reads the rows
+/// ([`SourceHost::rows`]). A row survives the death of the process, but not of the machine.
+pub trait SessionRows: Send + Sync {
+    /// Stores changes in one transaction, inside the fence. Without changes, it only checks the rows.
+    ///
+    /// `all` returns every row of the source before the changes. It is called only when another program has removed or
+    /// damaged the stored rows; the transaction then stores the returned rows too.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE`; the journal then has no part of the record.
-    fn append(&self, record: &[u8]) -> Result<()>;
+    /// `E_UNAVAILABLE`; the stored rows then stay as they were.
+    fn write(&self, changes: &[RowChange], all: &dyn Fn() -> Vec<RowChange>) -> Result<()>;
 
-    /// Returns true when the source should [begin anew](Self::begin_anew), because its part of the journal has grown
-    /// long, or because the file was shortened.
-    fn is_long(&self) -> bool;
+    /// Logs the number of rows that the source could not read.
+    fn log_unreadable(&self, count: usize);
+}
 
-    /// Replaces all records of this source, and none of other sources. If that fails, the old records remain.
-    fn begin_anew(&self, records: &[Vec<u8>]);
+/// A row that a source has stored for its session.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SessionRow {
+    /// The kind of row, as the source named it.
+    pub kind: String,
+    /// The name, unique within its kind.
+    pub name: String,
+    /// The content, in the source's own format.
+    pub body: String,
+}
+
+/// A change of one row.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RowChange {
+    /// The kind of row.
+    pub kind: &'static str,
+    /// The name, unique within its kind.
+    pub name: String,
+    /// The new content; `None` deletes the row.
+    pub body: Option<String>,
+}
+
+impl RowChange {
+    /// Makes the change that stores a row.
+    pub fn put(kind: &'static str, name: impl Into<String>, body: String) -> Self {
+        Self { kind, name: name.into(), body: Some(body) }
+    }
+
+    /// Makes the change that deletes a row. The row may be missing.
+    pub fn delete(kind: &'static str, name: impl Into<String>) -> Self {
+        Self { kind, name: name.into(), body: None }
+    }
 }
 
 /// Receives changes, for `nudge watch` and for clients that subscribed.

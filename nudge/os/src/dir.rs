@@ -160,6 +160,12 @@ impl OpenedFile {
         FileId::at_path(&self.path).is_ok_and(|id| id.as_ref() == Some(&self.id))
     }
 
+    /// Returns the length of the file in bytes. Returns `None` if the path no longer leads to it or cannot be read.
+    pub fn length_in_place(&self) -> Option<u64> {
+        let (id, length) = FileId::with_length(&self.path).ok()??;
+        (id == self.id).then_some(length)
+    }
+
     /// Returns true when the path leads to any file.
     pub fn is_named(&self) -> bool {
         self.path.symlink_metadata().is_ok()
@@ -223,7 +229,7 @@ mod unix {
     use std::os::fd::{AsFd, AsRawFd};
     use std::os::unix::fs::MetadataExt;
 
-    use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+    use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
 
     use super::{File, FileKind, HeldFolder, Path, PathBuf, PrivateDir, UnfitDir, io, require_plain};
 
@@ -241,9 +247,17 @@ mod unix {
         /// Returns the identity of the file at this path; `None` if there is no file. The file is not opened, and a
         /// link is not followed.
         pub fn at_path(path: &Path) -> io::Result<Option<Self>> {
+            Ok(Self::with_length(path)?.map(|(id, _)| id))
+        }
+
+        /// Returns the identity and the length of the file at this path, as [`at_path`](Self::at_path) does.
+        pub(super) fn with_length(path: &Path) -> io::Result<Option<(Self, u64)>> {
             match rustix::fs::lstat(path) {
                 Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Ok(None),
-                stat => Ok(Some(Self::from(&stat?))),
+                stat => {
+                    let stat = stat?;
+                    Ok(Some((Self::from(&stat), stat.st_size.cast_unsigned())))
+                }
             }
         }
     }
@@ -311,6 +325,13 @@ mod unix {
         /// locked directory (tmpfiles.d(5), "Age"). The lock is shared, so that all members of a session can hold it.
         pub fn keep_from_ageing(&self) -> io::Result<()> {
             Ok(rustix::fs::flock(&self.0.0, rustix::fs::FlockOperation::NonBlockingLockShared)?)
+        }
+
+        /// Sets the times of a file to now, without opening it.
+        pub fn touch(&self, name: &str) -> io::Result<()> {
+            let now = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
+            let times = Timestamps { last_access: now, last_modification: now };
+            Ok(rustix::fs::utimensat(&self.0.0, name, &times, AtFlags::SYMLINK_NOFOLLOW)?)
         }
 
         /// Opens a file to lock it. If `create` is true, makes a missing file.
@@ -421,9 +442,14 @@ mod windows {
 
         /// Returns the identity of the file at this path; `None` if there is no file.
         pub fn at_path(path: &Path) -> io::Result<Option<Self>> {
+            Ok(Self::with_length(path)?.map(|(id, _)| id))
+        }
+
+        /// Returns the identity and the length of the file at this path, as [`at_path`](Self::at_path) does.
+        pub(super) fn with_length(path: &Path) -> io::Result<Option<(Self, u64)>> {
             match path.symlink_metadata() {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-                found => found.map(|_| Some(Self)),
+                found => found.map(|meta| Some((Self, meta.len()))),
             }
         }
     }
@@ -446,6 +472,12 @@ mod windows {
         #[allow(clippy::unnecessary_wraps, clippy::unused_self, reason = "it does something on Unix")]
         pub fn keep_from_ageing(&self) -> io::Result<()> {
             Ok(())
+        }
+
+        /// Sets the times of a file to now.
+        pub fn touch(&self, name: &str) -> io::Result<()> {
+            let now = std::time::SystemTime::now();
+            self.open_write(name)?.set_times(std::fs::FileTimes::new().set_accessed(now).set_modified(now))
         }
 
         /// Opens a file to lock it. If `create` is true, makes a missing file.

@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use nudge_core::scope::Scope;
+use nudge_core::source::RowChange;
 use serde_json::value::RawValue;
 
+use crate::session_rows;
 use crate::trash::HintTrash;
 
 /// A scope as a key of a map. Keys are compared by the canonical text of the scope.
@@ -48,9 +50,17 @@ pub(super) struct WriterState {
     pub extra: Option<Arc<RawValue>>,
     /// The last deletions.
     pub trash: HintTrash,
+    /// Changes of rows that the next write records: what a limit or a ttl has removed since the last write.
+    pub waiting: Vec<RowChange>,
 }
 
 impl WriterState {
+    /// Leaves it to the next write to delete the rows of dropped deletions.
+    pub fn forget_deletions(&mut self, dropped: &[u64]) {
+        let last_id = self.trash.last_id();
+        self.waiting.extend(dropped.iter().flat_map(|id| session_rows::forget_deletion(*id, last_id)));
+    }
+
     /// Returns the stored scope that is equal to `scope`, and counts one more use of it.
     pub fn acquire_scope(&mut self, scope: &Arc<Scope>) -> Arc<Scope> {
         if let Some((stored, uses)) = self.scopes.get_mut(scope.canonical_json()) {

@@ -39,6 +39,7 @@ pub mod rank;
 mod recover;
 pub mod root_caches;
 pub mod search;
+mod session;
 pub mod vectors;
 
 pub use app::{APPLICATION_ID, DataRetention, DatabaseKind, DatabaseOpening, GENERATION, WAIT, read_generation};
@@ -48,5 +49,6 @@ pub use db::Db;
 pub use fault::TransactionFailure;
 pub use keyed::{KEYS, KEYS_IN_ORDER, KeyedAnswer, forget_answers};
 pub use recover::restore_copy;
+pub use session::{RestoredRows, SessionDb};
 /// Re-exports the bindings of SQLite, because callers write statements with their types.
 pub use rusqlite;

@@ -1,40 +1,62 @@
-//! A store with a log of records, as a session has it. The tests can simulate the death of its process at any time.
+//! A store whose changes are stored as rows, as in a session. The tests can simulate the death of its process at any time.
 
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use nudge::{Caller, ChangeLog, Clock, Config, ExportHints, LogEntry, ManualClock, Nudge, Result, Service};
+use nudge::{
+    Caller, ChangeLog, Clock, Config, ExportHints, LogEntry, ManualClock, Nudge, Result, RowChange, Service, SessionRow,
+};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 
 pub const START_MS: i64 = 1_767_225_600_000;
 
-/// A log that keeps its records in memory, and begins anew when there are more than the limit.
+/// A log that keeps its rows in memory.
 #[derive(Default)]
-pub struct Records {
-    pub all: Mutex<Vec<Vec<u8>>>,
-    /// The number of records after which the log begins anew; 0 for never.
-    pub limit: usize,
+pub struct StoredRows {
+    /// The body of each row, by its kind and name.
+    pub all: Mutex<BTreeMap<(String, String), String>>,
+    /// The number of writes after which another program removes the rows; 0 for never.
+    limit: usize,
+    writes: AtomicUsize,
 }
 
-impl ChangeLog for Records {
+impl StoredRows {
+    fn store_changes(&self, changes: Vec<RowChange>) {
+        let mut all = self.all.lock().unwrap();
+        for RowChange { kind, name, body } in changes {
+            let place = (kind.to_owned(), name);
+            match body {
+                Some(body) => all.insert(place, body),
+                None => all.remove(&place),
+            };
+        }
+    }
+
+    pub fn list(&self) -> Vec<SessionRow> {
+        let all = self.all.lock().unwrap();
+        all.iter()
+            .map(|((kind, name), body)| SessionRow { kind: kind.clone(), name: name.clone(), body: body.clone() })
+            .collect()
+    }
+}
+
+impl ChangeLog for StoredRows {
     fn append(&self, entry: &LogEntry<'_>) -> Result<()> {
-        self.all.lock().unwrap().push(entry.to_json());
+        if self.limit > 0 && self.writes.fetch_add(1, Ordering::SeqCst) % self.limit == self.limit - 1 {
+            self.all.lock().unwrap().clear();
+            self.store_changes(entry.all_rows());
+        }
+        self.store_changes(entry.to_rows());
         Ok(())
-    }
-
-    fn is_long(&self) -> bool {
-        self.limit > 0 && self.all.lock().unwrap().len() > self.limit
-    }
-
-    fn begin_anew(&self, records: &[Vec<u8>]) {
-        *self.all.lock().unwrap() = records.to_vec();
     }
 }
 
 pub struct RecordedStore {
     pub store: Nudge,
     pub clock: Arc<ManualClock>,
-    pub records: Arc<Records>,
+    pub rows: Arc<StoredRows>,
     config: Config,
 }
 
@@ -45,17 +67,16 @@ impl RecordedStore {
 
     pub fn with(limit: usize, config: Config) -> Self {
         let clock = Arc::new(ManualClock::new(START_MS));
-        let records = Arc::new(Records { limit, ..Records::default() });
-        let store = Nudge::with_log(config.clone(), clock.clone(), Box::new(Arc::clone(&records)));
-        Self { store, clock, records, config }
+        let rows = Arc::new(StoredRows { limit, ..StoredRows::default() });
+        let store = Nudge::with_log(config.clone(), clock.clone(), Box::new(Arc::clone(&rows)));
+        Self { store, clock, rows, config }
     }
 
-    /// Simulates the death of the process: restores a new store from the records.
+    /// Simulates the death of the process: restores a new store from the rows.
     pub fn promoted(self) -> Self {
         let clock: Arc<dyn Clock> = self.clock.clone();
-        let store = Nudge::with_log(self.config.clone(), clock, Box::new(Arc::clone(&self.records)));
-        let records = self.records.all.lock().unwrap().clone();
-        assert_eq!(store.restore(records.iter().map(Vec::as_slice)), 0);
+        let store = Nudge::with_log(self.config.clone(), clock, Box::new(Arc::clone(&self.rows)));
+        assert_eq!(store.restore(self.rows.list()), 0);
         Self { store, ..self }
     }
 
@@ -72,9 +93,9 @@ impl RecordedStore {
         Ok(serde_json::from_str(answer.get()).unwrap())
     }
 
-    /// Returns all records as text.
+    /// Returns all rows as text.
     pub fn recorded(&self) -> String {
-        String::from_utf8(self.records.all.lock().unwrap().concat()).unwrap()
+        self.rows.list().into_iter().map(|row| [row.kind, row.name, row.body].join(" ") + "\n").collect()
     }
 
     /// Returns everything that a caller can see, except data about the process.

@@ -206,7 +206,7 @@ impl Demo {
         let whole = text.rfind('\n').map_or(0, |newline| newline + 1);
         file.set_len(whole as u64).map_err(broken)?;
         for line in text.lines().filter_map(|line| serde_json::from_str::<Line<'_>>(line).ok()) {
-            line.done.iter().for_each(|done| calls.restore(done));
+            line.done.iter().for_each(|done| drop(calls.restore(calls.next_number(), done)));
             put(&mut notes, line.note);
         }
         let SourceHost { fence, changes, clock, settings, .. } = host;

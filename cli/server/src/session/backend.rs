@@ -95,8 +95,7 @@ impl CallBackend {
                 return calls::call(&self.desk, Arc::clone(service), caller, method, params).await;
             }
         };
-        // All tries have the same idempotency key: a PRIMARY that died may have made the change and written it to the
-        // journal.
+        // All tries have the same idempotency key: a PRIMARY that died may have made the change and stored it.
         let key = new_key();
         let caller = caller.with_key(Some(&key));
         loop {

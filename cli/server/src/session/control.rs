@@ -10,7 +10,7 @@ use nudge_core::table::{MethodTable, NoParams, TableRow, TableService, answer_ty
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::journal::{SessionJournal, leaving_error};
+use super::rows::{PrimaryRows, leaving_error};
 use super::keeper::{EndSummary, HintKeeper};
 use super::open::OpenSources;
 use super::time::SessionTime;
@@ -76,8 +76,8 @@ struct ForgottenCount {
 pub struct SessionControl {
     /// The runtime directory.
     pub dir: RuntimeDir,
-    /// The session's journal.
-    pub journal: Arc<SessionJournal>,
+    /// The session's rows.
+    pub rows: Arc<PrimaryRows>,
     /// The sources, which report the number of their hints.
     pub sources: Arc<OpenSources>,
     /// Keeps the hints for later sessions.
@@ -92,8 +92,8 @@ pub struct SessionControl {
 
 impl SessionControl {
     fn shut_down(&self) -> Result<StoppingAnswer> {
-        match self.journal.end_session(&self.dir) {
-            // The journal is already closed: this process is about to leave, and the session may continue in another
+        match self.rows.end_session(&self.dir) {
+            // The rows are already closed: this process is about to leave, and the session may continue in another
             // process.
             None if !self.ended.load(Ordering::Relaxed) => return Err(leaving_error()),
             Some(Err(error)) => tracing::error!(error = error.message(), "the session was not ended cleanly"),

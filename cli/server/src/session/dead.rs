@@ -1,16 +1,17 @@
 //! Ends a session whose processes were all killed, as a few clients kill their servers when they close. Before the next
-//! session begins, this module writes the kept hints of the dead session from its journal.
+//! session begins, this module writes the kept hints of the dead session from its rows.
 
 use std::sync::Arc;
 
 use nudge::{Error, JoinedServices, Result};
 use nudge_app::{followed, sources};
-use nudge_client::{PrimaryLock, SessionFile, SessionState};
+use nudge_client::{PrimaryLock, ROWS, SessionFile, SessionState};
 use nudge_core::embed::NoModels;
 use nudge_core::source::SessionIdentity;
+use nudge_storage::SessionDb;
 
 use super::days::DayCounter;
-use super::journal::SessionJournal;
+use super::rows::PrimaryRows;
 use super::keeper::HintKeeper;
 use super::open::{OpenSources, SourceSupplies};
 use super::role::{ServeSettings, derive_values, make_clock};
@@ -30,12 +31,13 @@ pub fn keep_for(settings: &ServeSettings, lock: &PrimaryLock) {
 
 fn write(settings: &ServeSettings, lock: &PrimaryLock, session: &SessionFile) -> Result<()> {
     let dir = &settings.dir;
-    let (journal, restored) = dir.open_journal(lock, true)?;
-    drop(journal);
-    if restored.records.is_empty() {
+    let (database, restored) = SessionDb::open(dir.path(), ROWS, true)?;
+    drop(database);
+    if restored.rows.is_empty() {
         return Ok(());
     }
-    if restored.notice.is_some() {
+    let is_whole = restored.notice.is_none();
+    if !is_whole {
         followed::forget_session(&session.id)?;
     }
     let keeper = Arc::new(HintKeeper::open(true, dir.path(), &session.id));
@@ -46,7 +48,7 @@ fn write(settings: &ServeSettings, lock: &PrimaryLock, session: &SessionFile) ->
     let lent = SourceSupplies {
         clock: Arc::clone(&clock) as _,
         session: SessionIdentity { id: session.id.clone(), created_at: session.created_at },
-        journal: Arc::new(SessionJournal::new(lock.new_watch(dir), None)),
+        rows: Arc::new(PrimaryRows::new(lock.new_watch(dir), None)),
         changes: Arc::clone(&keeper) as _,
         data: settings.data.clone(),
         cache: settings.cache.clone(),
@@ -56,8 +58,8 @@ fn write(settings: &ServeSettings, lock: &PrimaryLock, session: &SessionFile) ->
         days: Arc::new(DayCounter::new(Arc::clone(&clock) as _, dir.clone(), false, true)),
         given_up: &|| false,
     };
-    let hints = OpenSources::open(&lent, &sources::list_sources()[..1], restored.records)?;
-    keeper.read_back(Arc::new(JoinedServices::new(hints.list_services())), restored.notice.is_none());
+    let hints = OpenSources::open(&lent, &sources::list_sources()[..1], restored)?;
+    keeper.read_back(Arc::new(JoinedServices::new(hints.list_services())), is_whole);
     hints.close();
     keeper.close();
     Ok(())

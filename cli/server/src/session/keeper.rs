@@ -159,7 +159,7 @@ impl HintKeeper {
     }
 
     /// Imports the kept hints into the opened sources through `service`. Imports nothing if this session wrote the kept
-    /// file and `whole` is true: the journal was complete, so the session has these hints already.
+    /// file and `whole` is true: its rows were complete, so the session has these hints already.
     pub fn read_back(&self, service: Arc<dyn Service>, whole: bool) {
         let Ok(keeping) = &self.0 else {
             if let Some(notice) = self.start_notice() {

@@ -9,13 +9,14 @@ use nudge_core::embed::ModelProvider;
 use nudge_core::settings::SettingValues;
 use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, SessionIdentity, Source, SourceHost, SourceSpec, StopFlag};
 use nudge_core::suggest_service::SuggestService;
+use nudge_storage::RestoredRows;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::changes::IN_USE;
 use super::days::DayCounter;
 use super::event::EventService;
-use super::journal::{SessionJournal, SessionRecords, SourceJournal};
+use super::rows::{PrimaryRows, RowsBySource, SourceRows};
 use super::learn::CommandLearner;
 use crate::memory;
 
@@ -28,8 +29,8 @@ pub struct SourceSupplies<'a> {
     pub clock: Arc<dyn Clock>,
     /// The identity of the session.
     pub session: SessionIdentity,
-    /// The session's journal, which also contains the fence.
-    pub journal: Arc<SessionJournal>,
+    /// The session's rows, which also contain the fence.
+    pub rows: Arc<PrimaryRows>,
     /// Receives the changes that sources commit.
     pub changes: Arc<dyn ChangeSink>,
     /// The folder in which sources keep files.
@@ -59,7 +60,7 @@ pub struct OpenSources {
 }
 
 impl OpenSources {
-    /// Opens every source of the list with its records from the session's journal. The first source must be that of the
+    /// Opens every source of the list with its rows of the session. The first source must be that of the
     /// hints.
     ///
     /// # Errors
@@ -67,21 +68,20 @@ impl OpenSources {
     ///
     /// # Panics
     /// Panics for an empty list.
-    pub fn open(lent: &SourceSupplies<'_>, list: &[&'static SourceSpec], records: Vec<Vec<u8>>) -> Result<Self> {
-        let mut records = SessionRecords::new(records);
+    pub fn open(lent: &SourceSupplies<'_>, list: &[&'static SourceSpec], rows: RestoredRows) -> Result<Self> {
+        let mut rows = RowsBySource::new(rows.rows);
         let mut all: Vec<(&SourceSpec, Arc<dyn Source>)> = Vec::with_capacity(list.len());
         for spec in list {
             let begun = Instant::now();
-            let own = records.take_source(spec.name);
-            let journal = SourceJournal::new(&lent.journal, spec.name, &own);
+            let own = rows.take_source(spec.name);
             let host = SourceHost {
                 clock: Arc::clone(&lent.clock),
                 session: lent.session.clone(),
                 data: lent.data.clone(),
                 cache: lent.cache.clone(),
-                fence: Arc::clone(&lent.journal) as _,
-                journal: Arc::new(journal),
-                records: Box::new(own.into_iter().take_while(|_| !(lent.given_up)())),
+                fence: Arc::clone(&lent.rows) as _,
+                session_rows: Arc::new(SourceRows::new(&lent.rows, spec.name)),
+                rows: Box::new(own.into_iter().take_while(|_| !(lent.given_up)())),
                 changes: Arc::clone(&lent.changes),
                 models: Arc::clone(&lent.models),
                 settings: Arc::new(lent.settings.select(spec.settings)),

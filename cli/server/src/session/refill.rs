@@ -9,7 +9,7 @@ use nudge_app::kept::KeptDocument;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// The most bytes of hints in one import. An import is one record of the journal.
+/// The most bytes of hints in one import. An import is one transaction.
 pub const MAX_PIECE_BYTES: usize = 8 << 20;
 
 /// A kept hint with its component and key.

@@ -13,20 +13,21 @@ use nudge::{Error, JoinedServices, Result};
 use nudge_app::kept::KEPT_TTL;
 use nudge_app::{followed, settings, sources};
 use nudge_client::{
-    MemberWatch, PROTOCOL, PrimaryLock, PrimarySeat, RemoteServer, RuntimeDir, ServerFile, SessionFile, SessionMember,
+    MemberWatch, PROTOCOL, PrimaryLock, PrimarySeat, ROWS, RemoteServer, RuntimeDir, ServerFile, SessionFile, SessionMember,
     SessionState,
 };
 use nudge_core::clock::rfc3339;
 use nudge_core::settings::{SettingValues, ValueOrigin};
 use nudge_core::source::{DataDir, SessionIdentity};
 use nudge_os::lock::LockPatience;
+use nudge_storage::SessionDb;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::days::DayCounter;
 use super::dead;
 use super::history::ChangeHistory;
-use super::journal::SessionJournal;
+use super::rows::PrimaryRows;
 use super::keeper::{self, HintKeeper};
 use super::open::{OpenSources, SourceSupplies};
 use super::time::SessionTime;
@@ -56,7 +57,7 @@ const NEXT_PORTS: u16 = 20;
 
 /// The settings of a PRIMARY. A PROXY stores them for its promotion.
 pub struct ServeSettings {
-    /// The directory of the lock, the journal and `server.pid`.
+    /// The directory of the lock, the rows and `server.pid`.
     pub dir: RuntimeDir,
     /// The port that the first PRIMARY of a session tries first; 0 for any port.
     pub port: u16,
@@ -70,7 +71,7 @@ pub struct ServeSettings {
     pub data: DataDir,
     /// The folder for files that sources can make again.
     pub cache: DataDir,
-    /// True when changes are written to the journal.
+    /// True when changes are stored as rows, so that they survive this process.
     pub journal: bool,
     /// True when a new session keeps its hints for later sessions.
     pub keep: bool,
@@ -104,8 +105,8 @@ pub struct ReadyPrimary {
     pub token: Option<AccessToken>,
     /// The opened sources.
     pub sources: Arc<OpenSources>,
-    /// The journal in which the sources record changes.
-    pub journal: Arc<SessionJournal>,
+    /// The rows in which the sources record changes.
+    pub rows: Arc<PrimaryRows>,
     /// Keeps the hints for later sessions.
     pub keeper: Arc<HintKeeper>,
     /// The server's clock.
@@ -233,18 +234,13 @@ fn take_over(
         SessionState::Unknown | SessionState::Stopped => known.cloned(),
         SessionState::Unreadable => return Err(unreadable_session(dir)),
     };
-    // Restores the records of the earlier PRIMARY even if this PRIMARY writes no journal.
-    let (journal, records, whole) = if settings.journal || goes_on {
-        let (journal, restored) = dir.open_journal(&lock, goes_on)?;
-        // An empty journal means that the earlier PRIMARY wrote no journal.
-        let whole = restored.notice.is_none() && !restored.records.is_empty();
-        if let Some(notice) = restored.notice {
-            tracing::warn!(notice, "the journal");
-        }
-        (settings.journal.then_some(journal), restored.records, whole)
-    } else {
-        (None, Vec::new(), false)
-    };
+    // Restores the rows of the earlier PRIMARY even if this PRIMARY stores none.
+    let (database, restored) = SessionDb::open(dir.path(), ROWS, goes_on)?;
+    // No rows mean that the earlier PRIMARY stored none.
+    let whole = restored.notice.is_none() && !restored.rows.is_empty();
+    if let Some(notice) = &restored.notice {
+        tracing::warn!(notice, "the rows of the session");
+    }
     let identity = before.as_ref().map_or_else(
         || SessionIdentity { id: uuid::Uuid::new_v4().to_string(), created_at: make_clock().now() },
         |session| SessionIdentity { id: session.id.clone(), created_at: session.created_at },
@@ -257,13 +253,13 @@ fn take_over(
     }
     let clock = Arc::new(make_clock());
     let time = Arc::new(SessionTime::from_last_session(Arc::clone(&clock), settings));
-    let journal = Arc::new(SessionJournal::new(lock.new_watch(dir), journal));
+    let rows = Arc::new(PrimaryRows::new(lock.new_watch(dir), settings.journal.then_some(database)));
     let keep = before.as_ref().map_or(settings.keep, |session| session.keep);
     let keeper = Arc::new(HintKeeper::open(keep, dir.path(), &identity.id));
     let lent = SourceSupplies {
         clock: Arc::clone(&time.clock) as _,
         session: identity.clone(),
-        journal: Arc::clone(&journal),
+        rows: Arc::clone(&rows),
         changes: Arc::new(keeper::ChangeSinkPair(Arc::clone(history) as _, Arc::clone(&keeper) as _)),
         data: settings.data.clone(),
         cache: settings.cache.clone(),
@@ -272,7 +268,7 @@ fn take_over(
         days: Arc::new(DayCounter::new(Arc::clone(&time.clock) as _, dir.clone(), keep, goes_on)),
         given_up: &given_up,
     };
-    let sources = Arc::new(OpenSources::open(&lent, sources::list_sources(), records)?);
+    let sources = Arc::new(OpenSources::open(&lent, sources::list_sources(), restored)?);
     keeper.read_back(Arc::new(JoinedServices::new(sources.list_services())), whole);
     if given_up() {
         return Err(Error::unavailable("This process ends and takes nothing over."));
@@ -303,14 +299,14 @@ fn take_over(
         tracing::warn!(error = error.message(), "the session is not described yet");
     }
     if !settings.journal {
-        // Removes the old journal, which would soon be out of date. This is the last step, because after it no step may
+        // Removes the old rows, which would soon be out of date. This is the last step, because after it no step may
         // fail.
-        dir.remove_journal(&lock)?;
+        dir.remove_rows(&lock)?;
     }
     let shown = token.as_ref().map(|token| token.as_text().to_owned());
     let file = ServerFile { pid: std::process::id(), port, started: rfc3339::format_time(created_at), token: shown };
-    journal.set_seat(PrimarySeat { server: file.clone(), session: session.clone() });
-    Ok(ReadyPrimary { member: None, listeners, token, sources, journal, keeper, clock, time, file, session, lock })
+    rows.set_seat(PrimarySeat { server: file.clone(), session: session.clone() });
+    Ok(ReadyPrimary { member: None, listeners, token, sources, rows, keeper, clock, time, file, session, lock })
 }
 
 /// Returns the values of the settings. If this session keeps hints and the user has set no default ttl, a hint without

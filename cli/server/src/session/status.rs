@@ -22,7 +22,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::journal::SessionJournal;
+use super::rows::PrimaryRows;
 use super::keeper::HintKeeper;
 use super::open::OpenSources;
 use super::proxies::ConnectedProxies;
@@ -56,8 +56,8 @@ pub struct ServerStatus {
     pub clock: Arc<dyn Clock>,
     /// The sources of the session.
     pub sources: Arc<OpenSources>,
-    /// The journal in which the sources record changes.
-    pub journal: Arc<SessionJournal>,
+    /// The rows in which the sources record changes.
+    pub rows: Arc<PrimaryRows>,
     /// Keeps the hints for later sessions.
     pub keeper: Arc<HintKeeper>,
     /// The PROXYs that wait for the lock.
@@ -127,13 +127,13 @@ impl ServerStatus {
         let proxies = self.proxies.pids();
         tell("members", (1 + proxies.len()).into());
         tell("proxies", proxies.into());
-        // Null when the server writes no journal.
-        tell("journal_bytes", json!(self.journal.bytes()));
+        // Null when the journal is off.
+        tell("journal_bytes", json!(self.rows.bytes()));
         tell("keeping", self.keeper.describe_status());
         if let Some((name, hooks)) = describe_hooks(&self.runtime) {
             tell(&name, hooks);
         }
-        if let Some(since) = self.journal.put_back_since() {
+        if let Some(since) = self.rows.put_back_since() {
             let since = Millis::try_from(since.as_millis()).expect("a process lives for less than a million years");
             tell("files_put_back", rfc3339::format_time(self.clock.now() - since).into());
         }

@@ -96,7 +96,7 @@ fn without_a_journal_the_session_goes_on_empty() {
             agent.result("nudge_set_hint", &set(&format!("of {}", agent.pid), "some-value"));
         }
         assert_eq!(session.status()["hints"], 3 - round);
-        assert!(!names(&session.runtime).iter().any(|name| name.starts_with("journal")));
+        assert!(!names(&session.runtime).iter().any(|name| name.starts_with("session.db")));
         assert_in_no_file(&session, &["some-value"]);
         if round < 2 {
             let next = session.kill_primary();

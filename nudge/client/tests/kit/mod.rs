@@ -1,4 +1,4 @@
-//! Provides functions that the tests of the journal and of membership share. Each test file uses some of them.
+//! Provides functions that the tests of the lock and of membership share. Each test file uses some of them.
 #![allow(dead_code)]
 
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use nudge_client::{Journal, PrimaryLock, RestoredJournal, RuntimeDir};
+use nudge_client::{PrimaryLock, RuntimeDir};
 use tempfile::TempDir;
 
 /// The environment variable with the runtime directory of a test that runs again in its own process.
@@ -23,25 +23,10 @@ pub struct Home {
 
 impl Home {
     pub fn new() -> Self {
-        let outer = TempDir::with_prefix("nudge-journal-").unwrap();
+        let outer = TempDir::with_prefix("nudge-client-").unwrap();
         let dir = RuntimeDir::create(Some(&outer.path().join("run"))).unwrap();
         let lock = dir.try_lock().unwrap().unwrap();
         Self { outer, dir, lock }
-    }
-
-    pub fn file(&self) -> PathBuf {
-        self.dir.path().join("journal")
-    }
-
-    pub fn open(&self, keep: bool) -> (Journal, RestoredJournal) {
-        self.dir.open_journal(&self.lock, keep).unwrap()
-    }
-
-    /// Returns the records that the next PRIMARY would restore.
-    pub fn reread(&self) -> Vec<Vec<u8>> {
-        let (_, restored) = self.open(true);
-        assert_eq!(restored.notice, None);
-        restored.records
     }
 
     pub fn names(&self) -> Vec<String> {
@@ -50,15 +35,6 @@ impl Home {
         names.sort();
         names
     }
-}
-
-/// Makes a payload with this size. Payloads with different numbers differ.
-pub fn payload(number: usize, size: usize) -> Vec<u8> {
-    let mut bytes: Vec<_> = (0..size).map(|i| u8::try_from((i * 31 + number * 17) % 251).unwrap()).collect();
-    let name = number.to_le_bytes();
-    let named = size.min(name.len());
-    bytes[..named].copy_from_slice(&name[..named]);
-    bytes
 }
 
 /// Returns the directory that [`again`] passed to this process; `None` in the first run.

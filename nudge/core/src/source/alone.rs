@@ -4,7 +4,7 @@ use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{ChangeEvent, ChangeSink, DataDir, Fence, RecordJournal, SessionIdentity, SourceHost, SourceSpec};
+use super::{ChangeEvent, ChangeSink, DataDir, Fence, RowChange, SessionIdentity, SessionRows, SourceHost, SourceSpec};
 use crate::clock::SystemClock;
 use crate::embed::NoModels;
 use crate::error::{Error, Result};
@@ -21,18 +21,12 @@ impl Fence for NoSession {
     }
 }
 
-impl RecordJournal for NoSession {
-    fn passed_over(&self, _: usize) {}
-
-    fn append(&self, _: &[u8]) -> Result<()> {
+impl SessionRows for NoSession {
+    fn write(&self, _: &[RowChange], _: &dyn Fn() -> Vec<RowChange>) -> Result<()> {
         Ok(())
     }
 
-    fn is_long(&self) -> bool {
-        false
-    }
-
-    fn begin_anew(&self, _: &[Vec<u8>]) {}
+    fn log_unreadable(&self, _: usize) {}
 }
 
 impl ChangeSink for NoSession {
@@ -59,8 +53,8 @@ impl SourceHost<'static> {
             data: DataDir::new(folder.join("data")),
             cache: DataDir::new(folder.join("cache")),
             fence: Arc::new(NoSession),
-            journal: Arc::new(NoSession),
-            records: Box::new(iter::empty()),
+            session_rows: Arc::new(NoSession),
+            rows: Box::new(iter::empty()),
             changes: Arc::new(NoSession),
             models: Arc::new(NoModels),
             settings: Arc::new(settings),
