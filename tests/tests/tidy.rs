@@ -515,7 +515,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nudge-seed", &["nudge-core", "nudge-os"]),
     ("nudge-client", &["nudge-core", "nudge-hints", "nudge-os"]),
     ("nudge-app", &["nudge-core", "nudge-hints", "nudge-client", "nudge-embed", "nudge-git", "nudge-os", "nudge-seed"]),
-    ("nudge-server", &["nudge-core", "nudge-hints", "nudge-client", "nudge-malloc", "nudge-os", "nudge-app"]),
+    (
+        "nudge-server",
+        &["nudge-core", "nudge-hints", "nudge-client", "nudge-malloc", "nudge-os", "nudge-storage", "nudge-app"],
+    ),
     (
         "nudge-agents",
         &["nudge-core", "nudge-hints", "nudge-client", "nudge-malloc", "nudge-os", "nudge-app", "nudge-server"],

@@ -53,11 +53,11 @@ use session::backend::CallBackend;
 use session::changes::{self, ChangeFeeds, TouchedThing};
 use session::control::SessionControl;
 use session::history::ChangeHistory;
-use session::rows::PrimaryRows;
 use session::keeper::{self, HintKeeper};
 use session::open::OpenSources;
 use session::proxies::ConnectedProxies;
 use session::role::{self, LockWait, ProxyMember, ReadyPrimary, RoleTurn, ServeSettings, ServerRole};
+use session::rows::PrimaryRows;
 use session::status::{AskedSources, ServerStatus};
 use session::time::SessionTime;
 use token::AccessToken;
@@ -372,19 +372,8 @@ impl ServerParts<'_> {
         member: Option<SessionMember>,
         calls: PrimaryCalls,
     ) -> Result<PrimaryServer> {
-        let ReadyPrimary {
-            lock,
-            member: joined,
-            listeners,
-            token,
-            sources,
-            rows,
-            keeper,
-            clock,
-            time,
-            file,
-            session,
-        } = primary;
+        let ReadyPrimary { lock, member: joined, listeners, token, sources, rows, keeper, clock, time, file, session } =
+            primary;
         let dir = &self.settings.dir;
         let first = joined.is_some();
         let member = match member.or(joined) {
@@ -534,13 +523,15 @@ impl ServingRole {
                 // The files were written a moment ago, so the first check may come after the client's first answer.
                 let mut pause = NAMING_PAUSE;
                 loop {
-                    let PrimaryServer { lock, file, session, sources, rows, member, connections, life, touched, .. } =
-                        &mut **server;
+                    let PrimaryServer {
+                        lock, file, session, sources, rows, member, connections, life, touched, ..
+                    } = &mut **server;
                     if life.is_none() {
                         *life = dir.show_life().ok();
                     }
                     // The files have been checked. The drop of the question tells the other server that this one lives.
                     let _ = asking.take();
+                    let mut is_retaken = false;
                     let asked = async {
                         match life {
                             Some(life) => life.wait_for_question().await,
@@ -549,16 +540,20 @@ impl ServingRole {
                     };
                     tokio::select! {
                         () = sleep(pause) => {}
-                        () = rows.wait_for_retake() => {
-                            // The sources store their rows again at once. A panic is reported by the next tick.
-                            let sources = Arc::clone(sources);
-                            drop(spawn_blocking(move || sources.tick()));
-                        }
+                        () = rows.wait_for_retake() => is_retaken = true,
                         server = asked => asking = Some(server),
                     }
-                    if let Err(error) = rows.keep_seat(dir) {
-                        tracing::error!(error = error.message(), "the files of the session cannot be put back");
-                        return RoleTurn::Unseated;
+                    match rows.keep_seat(dir) {
+                        Ok(has_restored) => is_retaken |= has_restored,
+                        Err(error) => {
+                            tracing::error!(error = error.message(), "the files of the session cannot be put back");
+                            return RoleTurn::Unseated;
+                        }
+                    }
+                    if is_retaken {
+                        // The sources store their rows again before another server hears that this one lives.
+                        let sources = Arc::clone(sources);
+                        let _ = spawn_blocking(move || sources.tick()).await;
                     }
                     dir.stay_member(member, LockPatience::AtOnce);
                     if !dir.has_channel()
@@ -603,9 +598,7 @@ impl ServingRole {
                 keeper.close();
                 time.leave_time(true);
                 let is_named = is_seated && lock.is_named(dir);
-                if is_named
-                    && dir.end_session(Some(lock), member, || connected.iter().any(|pid| is_running(*pid)))?
-                {
+                if is_named && dir.end_session(Some(lock), member, || connected.iter().any(|pid| is_running(*pid)))? {
                     return Ok(keeper.summarize_end(sources.count_hints()).to_text());
                 }
                 if is_named {

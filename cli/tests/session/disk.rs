@@ -237,7 +237,7 @@ fn hints_that_are_kept_are_as_they_were_until_the_disk_is_well() {
 
 /// Promise: see `a_file_of_a_command_is_whole_or_as_it_was`.
 #[test]
-fn rows_that_cannot_be_written_refuse_changes_and_shows_none_of_them() {
+fn rows_that_cannot_be_written_refuse_changes_and_show_none_of_them() {
     // Nudge does not flush the rows, so the last kind of fault cannot occur.
     for (fault, kind) in &FAULTS[..4] {
         let lab = Lab::new();
@@ -254,7 +254,9 @@ fn rows_that_cannot_be_written_refuse_changes_and_shows_none_of_them() {
             assert_eq!(refused["error"]["data"]["reason"], "E_UNAVAILABLE", "{kind}: {refused}");
             let said = refused["error"]["message"].as_str().unwrap();
             assert_sentence(said, kind);
-            assert!(said.contains(advice(fault)), "{kind}: {said}");
+            // SQLite does not tell a disk that has become read-only from a broken one.
+            let wanted = if *kind == "read-only" { "look at its disk" } else { advice(fault) };
+            assert!(said.contains(wanted), "{kind}: {said}");
             assert!(!stored(key) && stored("one"), "{kind}");
         }
         lab.disarm();

@@ -15,7 +15,8 @@ use kit::wait_for;
 use nudge_client::{RuntimeDir, ServerFile};
 
 /// The files of a session.
-const FILES: [&str; 7] = ["primary.lock", "members.lock", "session.db", "session.db-wal", "session", "server.pid", "server.sock"];
+const FILES: [&str; 7] =
+    ["primary.lock", "members.lock", "session.db", "session.db-wal", "session", "server.pid", "server.sock"];
 
 fn remove_files(runtime: &Path) {
     for entry in fs::read_dir(runtime).unwrap() {

@@ -49,6 +49,6 @@ pub use db::Db;
 pub use fault::TransactionFailure;
 pub use keyed::{KEYS, KEYS_IN_ORDER, KeyedAnswer, forget_answers};
 pub use recover::restore_copy;
-pub use session::{RestoredRows, SessionDb};
 /// Re-exports the bindings of SQLite, because callers write statements with their types.
 pub use rusqlite;
+pub use session::{RestoredRows, SessionDb};

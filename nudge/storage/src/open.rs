@@ -81,7 +81,7 @@ pub(crate) fn open_database(
 
 /// Refuses a folder on a file system without locks, such as a network file system without its lock server. To find out,
 /// creates a database under a new name, which no other process uses, and locks it.
-fn check_locks(place: &DatabasePlace) -> Result<(), TransactionFailure> {
+pub(crate) fn check_locks(place: &DatabasePlace) -> Result<(), TransactionFailure> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let name = format!(".{}.{}-{number}.locks", place.file_name(), std::process::id());

@@ -33,6 +33,10 @@ const PUT: &str = "INSERT INTO row VALUES (?1, ?2, ?3, ?4, ?5)
 const DELETE: &str = "DELETE FROM row WHERE source = ?1 AND kind = ?2 AND name = ?3";
 /// Size to which SQLite cuts the write-ahead log after it has copied the log into the file, in bytes.
 const MAX_LOG_BYTES: i64 = 4 << 20;
+/// SQLite's module for files without locks, where it has one.
+const WITHOUT_LOCKS: Option<&str> = if cfg!(unix) { Some("unix-none") } else { None };
+/// Time after which the opening checks whether the file system has locks.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
 /// Time for which the opening waits for the connection of a process that is about to end.
 const WAIT: Duration = Duration::from_secs(5);
 
@@ -220,11 +224,29 @@ impl SessionDb {
         self.remember_files(connection)
     }
 
+    /// Opens a connection. If another process has the file locked, waits until that process has closed it.
     fn connect(&self) -> Result<Connection, TransactionFailure> {
+        match self.try_connect(FIRST_WAIT, None) {
+            Err(failure) if failure.is_busy() => {
+                // A file system whose locks have stopped working looks like a locked file. The lock of the session is
+                // enough then: its owner is the only one that opens the file.
+                let has_locks = open::check_locks(&self.place).is_ok();
+                self.try_connect(WAIT, WITHOUT_LOCKS.filter(|_| !has_locks))
+            }
+            connected => connected,
+        }
+    }
+
+    /// Makes one attempt to connect, through SQLite's module `vfs` for the system's files, or through the usual one.
+    fn try_connect(&self, wait: Duration, vfs: Option<&str>) -> Result<Connection, TransactionFailure> {
         let flags =
             OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-        let connection = Connection::open_with_flags(self.place.path(), flags)?;
-        connection.busy_timeout(WAIT)?;
+        let path = self.place.path();
+        let connection = match vfs {
+            Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs)?,
+            None => Connection::open_with_flags(path, flags)?,
+        };
+        connection.busy_timeout(wait)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         // This is set before the first read: SQLite then keeps the index of its log in memory, and makes no file for it.
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;

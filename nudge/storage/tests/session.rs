@@ -261,7 +261,8 @@ fn a_flipped_bit_never_changes_a_row() {
     let rows: Rows = (0..40).map(|n| (format!("name-{n}"), format!("body {n} {}", "x".repeat(n * 7)))).collect();
     write(&mut db, &all_of(&rows)).unwrap();
     drop(db);
-    let originals: Vec<_> = place.names().into_iter().map(|name| (name.clone(), fs::read(place.file(&name)).unwrap())).collect();
+    let originals: Vec<_> =
+        place.names().into_iter().map(|name| (name.clone(), fs::read(place.file(&name)).unwrap())).collect();
     let mut lost = 0;
     for (name, bytes) in &originals {
         for at in (0..bytes.len()).step_by(bytes.len() / 150 + 1) {

@@ -10,9 +10,9 @@ use nudge_core::table::{MethodTable, NoParams, TableRow, TableService, answer_ty
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::rows::{PrimaryRows, leaving_error};
 use super::keeper::{EndSummary, HintKeeper};
 use super::open::OpenSources;
+use super::rows::{PrimaryRows, leaving_error};
 use super::time::SessionTime;
 
 /// The method that ends the session.

@@ -11,10 +11,10 @@ use nudge_core::source::SessionIdentity;
 use nudge_storage::SessionDb;
 
 use super::days::DayCounter;
-use super::rows::PrimaryRows;
 use super::keeper::HintKeeper;
 use super::open::{OpenSources, SourceSupplies};
 use super::role::{ServeSettings, derive_values, make_clock};
+use super::rows::PrimaryRows;
 use super::time::SessionTime;
 
 /// Writes the kept hints of the directory's session if its own processes could not do so. The session's files stay as

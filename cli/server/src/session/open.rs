@@ -16,8 +16,8 @@ use serde_json::{Map, Value, json};
 use super::changes::IN_USE;
 use super::days::DayCounter;
 use super::event::EventService;
-use super::rows::{PrimaryRows, RowsBySource, SourceRows};
 use super::learn::CommandLearner;
+use super::rows::{PrimaryRows, RowsBySource, SourceRows};
 use crate::memory;
 
 /// The milliseconds within which a source should open, because callers wait. The log names a slower source.

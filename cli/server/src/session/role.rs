@@ -13,8 +13,8 @@ use nudge::{Error, JoinedServices, Result};
 use nudge_app::kept::KEPT_TTL;
 use nudge_app::{followed, settings, sources};
 use nudge_client::{
-    MemberWatch, PROTOCOL, PrimaryLock, PrimarySeat, ROWS, RemoteServer, RuntimeDir, ServerFile, SessionFile, SessionMember,
-    SessionState,
+    MemberWatch, PROTOCOL, PrimaryLock, PrimarySeat, ROWS, RemoteServer, RuntimeDir, ServerFile, SessionFile,
+    SessionMember, SessionState,
 };
 use nudge_core::clock::rfc3339;
 use nudge_core::settings::{SettingValues, ValueOrigin};
@@ -27,9 +27,9 @@ use tokio::sync::oneshot;
 use super::days::DayCounter;
 use super::dead;
 use super::history::ChangeHistory;
-use super::rows::PrimaryRows;
 use super::keeper::{self, HintKeeper};
 use super::open::{OpenSources, SourceSupplies};
+use super::rows::PrimaryRows;
 use super::time::SessionTime;
 use crate::http::ports::bind_loopback;
 use crate::token::AccessToken;

@@ -89,19 +89,23 @@ impl PrimaryRows {
     }
 
     /// Checks that this process is PRIMARY of the directory at this path. Restores its files if another program has
-    /// removed them.
+    /// removed them. Returns true after it has restored files; the sources must then store their rows again.
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when another server is, or was, PRIMARY there.
-    pub fn keep_seat(&self, dir: &RuntimeDir) -> Result<()> {
+    pub fn keep_seat(&self, dir: &RuntimeDir) -> Result<bool> {
         let mut state = self.state.lock();
         match &*state {
-            RowKeeping::NoMore => return Ok(()),
-            _ if self.lock.check_lock().is_ok() && dir.is_in_place() => return Ok(()),
+            RowKeeping::NoMore => return Ok(false),
+            _ if self.lock.check_lock().is_ok() && dir.is_in_place() => return Ok(false),
             _ => {}
         }
         // After an error this process ends. It closes the database at once, because the other PRIMARY waits for it.
-        self.retake_seat(&state).inspect_err(|_| *state = RowKeeping::NoMore)
+        let retaken = self.retake_seat(&state).map(|()| true);
+        if let (Err(_), RowKeeping::In(database)) = (&retaken, &mut *state) {
+            database.lose_file();
+        }
+        retaken
     }
 
     /// Returns the time since the files were last restored. Returns `None` when they never were.

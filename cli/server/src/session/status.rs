@@ -22,10 +22,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::rows::PrimaryRows;
 use super::keeper::HintKeeper;
 use super::open::OpenSources;
 use super::proxies::ConnectedProxies;
+use super::rows::PrimaryRows;
 use crate::work::WorkPool;
 
 /// The time within which a source must report its status. Later, the answer contains the source's last status and names
