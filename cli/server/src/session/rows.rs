@@ -29,7 +29,7 @@ pub struct PrimaryRows {
 enum RowKeeping {
     /// The journal is off (`NUDGE_JOURNAL=0`): the session's state is lost when this process ends.
     Nothing,
-    In(SessionDb),
+    In(Box<SessionDb>),
     /// Another process may soon be PRIMARY, so every change is refused.
     NoMore,
 }
@@ -42,7 +42,7 @@ impl PrimaryRows {
             seat: OnceLock::new(),
             retaken: Notify::new(),
             retaken_at: Mutex::new(None),
-            state: Mutex::new(database.map_or(RowKeeping::Nothing, RowKeeping::In)),
+            state: Mutex::new(database.map_or(RowKeeping::Nothing, |database| RowKeeping::In(Box::new(database)))),
             commits: RwLock::new(()),
         }
     }
@@ -71,7 +71,7 @@ impl PrimaryRows {
             RowKeeping::NoMore => return None,
         };
         let marked = dir.stop_session();
-        let emptied = database.map_or(Ok(()), SessionDb::clear);
+        let emptied = database.map_or(Ok(()), |database| database.clear());
         Some(marked.and(emptied))
     }
 
