@@ -128,9 +128,10 @@ pub(crate) fn write_plan(plan: &TrashPlan) -> Vec<RowChange> {
     rows
 }
 
-/// Deletes the row of a deletion. Without the row, the last id needs a row of its own.
-pub(crate) fn forget_deletion(id: u64, last_id: u64) -> [RowChange; 2] {
-    [RowChange::delete(DELETION_ROW, id.to_string()), write_last_deletion(last_id)]
+/// Deletes the row of a deletion. If it is the last deletion, its id needs a row of its own then.
+pub(crate) fn forget_deletion(id: u64, last_id: u64) -> impl Iterator<Item = RowChange> {
+    let last = (id == last_id).then(|| write_last_deletion(last_id));
+    [RowChange::delete(DELETION_ROW, id.to_string())].into_iter().chain(last)
 }
 
 fn write_last_deletion(last_id: u64) -> RowChange {
