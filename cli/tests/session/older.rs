@@ -133,7 +133,7 @@ fn file_below(folder: &Path, name: &str) -> PathBuf {
 
 /// Writes the number of migrations into the header of a database
 /// (<https://sqlite.org/fileformat2.html#user_version_number>).
-fn of_version(file: &Path, version: u32) {
+pub fn of_version(file: &Path, version: u32) {
     assert!(!file.with_extension("db-wal").exists(), "what is logged would count");
     fs::OpenOptions::new().write(true).open(file).unwrap().write_all_at(&version.to_be_bytes(), 60).unwrap();
 }

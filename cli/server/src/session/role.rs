@@ -27,7 +27,7 @@ use super::days::DayCounter;
 use super::dead;
 use super::history::ChangeHistory;
 use super::journal::SessionJournal;
-use super::keeper::{self, HintKeeper};
+use super::keeper::{self, HintKeeper, KeeperSetup};
 use super::open::{OpenSources, SourceSupplies};
 use super::time::SessionTime;
 use crate::http::ports::bind_loopback;
@@ -259,7 +259,9 @@ fn take_over(
     let time = Arc::new(SessionTime::from_last_session(Arc::clone(&clock), settings));
     let journal = Arc::new(SessionJournal::new(lock.new_watch(dir), journal));
     let keep = before.as_ref().map_or(settings.keep, |session| session.keep);
-    let keeper = Arc::new(HintKeeper::open(keep, dir.path(), &identity.id));
+    let (data, kept_clock) = (settings.data.clone(), Arc::clone(&time.clock) as _);
+    let setup = KeeperSetup { runtime: dir.path(), session: &identity.id, data, clock: kept_clock };
+    let keeper = Arc::new(HintKeeper::open(keep, setup));
     let lent = SourceSupplies {
         clock: Arc::clone(&time.clock) as _,
         session: identity.clone(),
