@@ -68,7 +68,7 @@ pub fn list_set_aside(opening: &DatabaseOpening<'_>) -> Vec<PathBuf> {
     let path = place.folder.join(FOLDER);
     let is_apart = |name: &String| {
         let rest = name.strip_prefix(place.name).and_then(|rest| rest.strip_prefix('-'));
-        rest.is_some_and(|rest| rest.ends_with(".db")) && BackupFile::parse(&place, name.clone()).is_none()
+        rest.is_some_and(|rest| rest.strip_suffix(".db").is_some()) && BackupFile::parse(&place, name.clone()).is_none()
     };
     let mut apart: Vec<_> = list_names(&path).filter(is_apart).map(|name| path.join(name)).collect();
     apart.sort();
@@ -86,8 +86,9 @@ pub fn move_damaged_aside(opening: &DatabaseOpening<'_>) -> Result<PathBuf> {
     let path = place.folder.join(FOLDER);
     PrivateDir::open(&path, true).map_err(|unfit| refusal_error(&path, unfit))?;
     let time = format_file_time(opening.clock.now());
-    let mut names = (1..).map(|number: u32| path.join(format!("{}-{time}.{number}-damaged.db", place.name)));
-    let free = names.find(|path| path.symlink_metadata().is_err()).expect("a folder has fewer files than numbers");
+    let mut names = (1_u32..).map(|number| path.join(format!("{}-{time}.{number}-damaged.db", place.name)));
+    let free = names.find(|path| path.symlink_metadata().is_err());
+    let free = free.ok_or_else(|| refusal_error(&path, "has no name left"))?;
     std::fs::rename(place.path(), &free).map_err(|error| refusal_error(&path, error))?;
     let log = format!("{}-wal", place.file_name());
     if place.folder.join(&log).symlink_metadata().is_ok() {

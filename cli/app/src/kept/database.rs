@@ -10,7 +10,7 @@ use nudge::{Error, Result, parse_time};
 use nudge_os::foreign::LinkPolicy;
 use nudge_storage::foreign::{ForeignDatabase, ForeignLimits, ForeignLog, UnfitDatabase};
 use nudge_storage::rusqlite::{self, Connection, OptionalExtension as _, Transaction, params};
-use nudge_storage::{COMPACTION, DataRetention, DatabaseKind, DatabaseOpening, Db, TransactionFailure};
+use nudge_storage::{DataRetention, DatabaseKind, DatabaseOpening, Db, TransactionFailure};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -21,14 +21,11 @@ use super::{HintName, KeptDocument};
 /// `waits` marks a hint that no session has read: the limits had no room for it, or this version cannot read it.
 pub static HINTS_DATABASE: DatabaseKind = DatabaseKind {
     name: "hints",
-    migrations: &[
-        "CREATE TABLE hint(
+    migrations: &["CREATE TABLE hint(
   component TEXT NOT NULL, key TEXT NOT NULL, variant TEXT NOT NULL, body TEXT NOT NULL,
   waits INTEGER NOT NULL CHECK(waits IN (0, 1)), PRIMARY KEY(component, key, variant)) STRICT;
 CREATE TABLE forgotten(mark TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
-CREATE TABLE note(name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;",
-        COMPACTION,
-    ],
+CREATE TABLE note(name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;"],
     full_text: &[],
     kept: DataRetention::Data,
 };
@@ -170,6 +167,8 @@ impl KeptDatabase {
             if read_note(tx, WRITE)?.as_deref() != write.last {
                 return Ok(None);
             }
+            // Overwrites the text of a hint that is deleted or replaced, so that no free page has it.
+            tx.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
             let HintChanges { puts, waits, deletes } = write.changes;
             for (name, body) in puts {
                 put_hint(tx, name, body, false)?;

@@ -16,7 +16,7 @@ use nudge_storage::DatabaseOpening;
 use super::database::{HINTS_DATABASE, KeptDatabase};
 use crate::settings;
 
-/// The name of the lock file, which contains the runtime directory of the lock's holder. SQLite's own locks are too
+/// The name of the lock file, which contains the runtime directory of the lock's holder. A database's own locks are too
 /// short for this rule: they last for a transaction, and this lock for a session.
 const LOCK: &str = "hints.lock";
 /// The most bytes of the path in the lock file; a longer path is ignored.

@@ -108,7 +108,7 @@ impl StateFolder {
             let mut names =
                 (1..).map(|number: u32| if number == 1 { imported.clone() } else { format!("{imported}.{number}") });
             let is_free = |name: &String| self.0.join(name).symlink_metadata().is_err();
-            let free = names.find(is_free).expect("a folder has fewer files than there are numbers");
+            let free = names.find(is_free).ok_or_else(|| io::Error::other("no name is free"))?;
             match fs::rename(self.0.join(name), self.0.join(free)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}

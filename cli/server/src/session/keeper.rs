@@ -2,7 +2,7 @@
 //! writes them again shortly after each change, and at the end.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use nudge_app::followed::{FollowedHints, FollowedState};
 use nudge_app::kept::database::{EarlierHints, KeptContents, KeptDatabase, SessionWrite, StoredHint};
 use nudge_app::kept::folder::{KeptFolder, KeptLock};
 use nudge_app::kept::state_folder::{EarlierLock, StateFolder};
-use nudge_app::kept::{self, HintName, KeptDocument};
+use nudge_app::kept::{self, KeptDocument};
 use nudge_core::source::{ChangeEvent, ChangeSink, DataDir};
 use nudge_core::text::to_hex;
 use nudge_core::wire::raw_json;
@@ -289,18 +289,14 @@ impl HintKeeper {
         };
         // The next session reads the hints of files again, so they count neither as kept nor as lost.
         let hints = hints.saturating_sub(of_files);
-        match failed {
-            Some(why) => {
-                let left = keeping.leave_hints().inspect_err(|error| {
-                    tracing::error!(error = error.message(), "the hints of this session are lost");
-                });
-                EndSummary { hints, kept: 0, place: Err(why), left: left.ok() }
-            }
-            None => {
-                let place = Ok(keeping.folder.database_path().display().to_string());
-                EndSummary { hints, kept, place, left: None }
-            }
-        }
+        let Some(why) = failed else {
+            let place = Ok(keeping.folder.database_path().display().to_string());
+            return EndSummary { hints, kept, place, left: None };
+        };
+        let left = keeping.leave_hints().inspect_err(|error| {
+            tracing::error!(error = error.message(), "the hints of this session are lost");
+        });
+        EndSummary { hints, kept: 0, place: Err(why), left: left.ok() }
     }
 
     /// Removes the kept hints, and returns their number. Later writes of this session leave out its present hints.
@@ -407,35 +403,35 @@ impl ActiveKeeper {
 
     /// Reads the kept hints. Returns true when this session must now write the database as its own.
     fn read_back(&self, whole: bool) -> bool {
-        let mut held = self.held.lock();
-        let Some(hold) = &mut *held else { return false };
-        self.begin_session(hold, whole).unwrap_or_else(|error| {
+        let mut guard = self.held.lock();
+        let Some(held) = &mut *guard else { return false };
+        self.begin_session(held, whole).unwrap_or_else(|error| {
             self.note_failure(&error);
             false
         })
     }
 
-    fn begin_session(&self, hold: &mut HeldDatabase, whole: bool) -> Result<bool> {
+    fn begin_session(&self, held: &mut HeldDatabase, whole: bool) -> Result<bool> {
         if let Some(state_folder) = StateFolder::from_user().ok().filter(StateFolder::has_kept) {
-            self.add_earlier(hold, &state_folder)?;
+            self.add_earlier(held, &state_folder)?;
         }
-        if hold.database.is_none() && !self.folder.has_database() {
+        if held.database.is_none() && !self.folder.has_database() {
             return Ok(false);
         }
-        let contents = self.read_contents(hold)?;
-        hold.rows = KnownRows::from_contents(&contents);
+        let contents = self.read_contents(held)?;
+        held.rows = KnownRows::from_contents(&contents);
         if contents.session.as_ref() == Some(&self.session) {
             self.state.lock().forgotten.clone_from(&contents.forgotten);
             if whole {
                 return Ok(false);
             }
         }
-        self.import_hints(hold, &contents);
+        self.import_hints(held, &contents);
         Ok(true)
     }
 
     /// Adds the hints of an earlier version's files to the database, and renames the files.
-    fn add_earlier(&self, hold: &mut HeldDatabase, state_folder: &StateFolder) -> Result<()> {
+    fn add_earlier(&self, held: &mut HeldDatabase, state_folder: &StateFolder) -> Result<()> {
         let file = state_folder.kept_path().display().to_string();
         let lock = match state_folder.lock_kept() {
             Ok(Some(lock)) => lock,
@@ -474,7 +470,7 @@ impl ActiveKeeper {
         let over = over.as_deref().and_then(|text| KeptDocument::read(text).ok());
         if document.count_hints() > 0 || over.is_some() {
             let hints = EarlierHints { kept: &document, over: over.as_ref(), session: &self.session, digest: &digest };
-            self.open_database(hold)?.add_earlier(&hints)?;
+            self.open_database(held)?.add_earlier(&hints)?;
         }
         if let Err(error) = state_folder.mark_imported(&lock) {
             self.tell_notice(format!("the hints of {file} are kept, but it cannot be renamed: {error}"));
@@ -492,26 +488,26 @@ impl ActiveKeeper {
     }
 
     /// Opens the database if it is not open. Repairs a damaged one.
-    fn open_database<'a>(&self, hold: &'a mut HeldDatabase) -> Result<&'a KeptDatabase> {
-        if hold.database.is_none() {
-            hold.database = Some(match self.folder.open_database() {
+    fn open_database<'a>(&self, held: &'a mut HeldDatabase) -> Result<&'a KeptDatabase> {
+        if held.database.is_none() {
+            held.database = Some(match self.folder.open_database() {
                 Ok(database) => database,
                 Err(error) => {
-                    self.repair_database(hold, error)?;
+                    self.repair_database(held, error)?;
                     self.folder.open_database()?
                 }
             });
         }
-        hold.get_database()
+        held.get_database()
     }
 
     /// Reads the database, and repairs a damaged one.
-    fn read_contents(&self, hold: &mut HeldDatabase) -> Result<KeptContents> {
-        match self.open_database(hold)?.read_all() {
+    fn read_contents(&self, held: &mut HeldDatabase) -> Result<KeptContents> {
+        match self.open_database(held)?.read_all() {
             Ok(contents) => Ok(contents),
             Err(error) => {
-                self.repair_database(hold, error)?;
-                self.open_database(hold)?.read_all()
+                self.repair_database(held, error)?;
+                self.open_database(held)?.read_all()
             }
         }
     }
@@ -522,15 +518,15 @@ impl ActiveKeeper {
     /// # Errors
     /// `error` itself if it says nothing of damage. Also if the database was missing or empty before the session has
     /// read it: a user may have removed it, and must say whether the newest copy comes back.
-    fn repair_database(&self, hold: &mut HeldDatabase, error: Error) -> Result<()> {
+    fn repair_database(&self, held: &mut HeldDatabase, error: Error) -> Result<()> {
         if error.data().get("damaged") != Some(&Value::Bool(true)) {
             return Err(error);
         }
-        let is_read = hold.rows.write.is_some();
+        let is_read = held.rows.write.is_some();
         if !is_read && self.folder.is_without_data() {
             return Err(error);
         }
-        hold.database = None;
+        held.database = None;
         let file = self.folder.database_path();
         let told = if let Some(copy) = self.folder.find_copy() {
             let damaged = self.folder.restore_copy(&copy)?;
@@ -546,10 +542,8 @@ impl ActiveKeeper {
 
     /// Imports the rows of the database. Rows for which there is no room, and rows that make no sense to this version,
     /// wait in the database.
-    fn import_hints(&self, hold: &mut HeldDatabase, contents: &KeptContents) {
-        let (waiting, ready): (Vec<_>, Vec<_>) = contents.hints.iter().partition(|hint| hint.waits);
-        let mut left: HashSet<HintName> =
-            contents.hints.iter().filter(|hint| hint.to_hint().is_none()).map(|hint| hint.name.clone()).collect();
+    fn import_hints(&self, held: &mut HeldDatabase, contents: &KeptContents) {
+        let file = self.folder.database_path().display().to_string();
         let wrong = RefCell::new(HashSet::<WrongHint>::new());
         let import = |payload: &str| {
             let errors = self.import_document(payload)?;
@@ -557,42 +551,41 @@ impl ActiveKeeper {
             wrong.borrow_mut().extend(errors);
             Ok(count)
         };
-        let file = self.folder.database_path().display().to_string();
-        match import_stored(&ready, &waiting, &import) {
-            Ok(RefillResult { left: without_room, .. }) => {
-                if !without_room.is_empty() {
-                    let all = contents.hints.len();
+        let imported = import_stored(&contents.hints, &import);
+        let wrong = wrong.into_inner();
+        let unread = contents.hints.iter().filter(|hint| hint.to_hint().is_none()).count();
+        let senseless = wrong.len() + unread + contents.broken;
+        if senseless > 0 {
+            self.tell_notice(format!("{senseless} of its hints make no sense to this version and stay in {file}"));
+        }
+        let (all, names) = (contents.hints.len(), contents.hints.iter().map(|hint| &hint.name));
+        held.rows.waiting = match imported {
+            Ok(RefillResult { left, .. }) => {
+                if !left.is_empty() {
+                    let taken = all - left.len();
                     self.tell_notice(format!(
-                        "the limits leave room for {} of its {all} hints; the others wait in {file} until there is room",
-                        all - without_room.len()
+                        "the limits leave room for {taken} of its {all} hints; the others wait in {file} until there is room"
                     ));
-                    let names: HashMap<_, _> = contents
-                        .hints
-                        .iter()
-                        .filter_map(|hint| Some((hint.to_hint()?.2.get().as_ptr(), hint)))
-                        .collect();
-                    let named = without_room.iter().filter_map(|(.., hint)| names.get(&hint.get().as_ptr()));
-                    left.extend(named.map(|hint| hint.name.clone()));
                 }
+                let left: HashSet<_> =
+                    left.iter().map(|(component, key, body)| (*component, *key, body.get())).collect();
+                let is_left = |hint: &StoredHint| match hint.to_hint() {
+                    Some((component, key, body)) => {
+                        let refused = WrongHint { component: component.to_owned(), key: key.to_owned() };
+                        left.contains(&(component, key, body.get())) || wrong.contains(&refused)
+                    }
+                    None => true,
+                };
+                contents.hints.iter().filter(|hint| is_left(hint)).map(|hint| hint.name.clone()).collect()
             }
             Err(error) => {
                 self.tell_notice(format!(
                     "the hints of {file} are not read: {}",
                     error.message().trim_end_matches('.')
                 ));
-                left.extend(contents.hints.iter().map(|hint| hint.name.clone()));
+                names.cloned().collect()
             }
-        }
-        let wrong = wrong.into_inner();
-        let is_wrong =
-            |name: &HintName| wrong.contains(&WrongHint { component: name.component.clone(), key: name.key.clone() });
-        left.extend(contents.hints.iter().map(|hint| &hint.name).filter(|name| is_wrong(name)).cloned());
-        let senseless =
-            wrong.len() + contents.broken + contents.hints.iter().filter(|hint| hint.to_hint().is_none()).count();
-        if senseless > 0 {
-            self.tell_notice(format!("{senseless} of its hints make no sense to this version and stay in {file}"));
-        }
-        hold.rows.waiting = left;
+        };
     }
 
     /// Imports a document. Returns the hints in it that the import refused. The import accepts values that the secret
@@ -617,8 +610,8 @@ impl ActiveKeeper {
 
     /// Writes the changed hints. Notes a failure, and tries again after a second.
     fn write(&self) {
-        let mut held = self.held.lock();
-        let Some(hold) = &mut *held else { return };
+        let mut guard = self.held.lock();
+        let Some(held) = &mut *guard else { return };
         let mut followed = None;
         let mut done = Err(Error::unavailable("The database of kept hints is replaced again and again; try again."));
         for _ in 0..MAX_TRIES {
@@ -627,7 +620,7 @@ impl ActiveKeeper {
             let mut seen = FollowedHints::read(&self.session);
             let tried = self.with_export(|document| {
                 let picked = self.pick_hints(document, &mut seen);
-                let outcome = self.put_hints(hold, &picked.lasting);
+                let outcome = self.put_hints(held, &picked.lasting);
                 (outcome, picked.count, picked.of_files)
             });
             followed = tried.is_ok().then_some(seen);
@@ -638,9 +631,9 @@ impl ActiveKeeper {
             }
             break;
         }
-        let backup_failed = hold.database.as_ref().and_then(KeptDatabase::backup_failed);
+        let backup_failed = held.database.as_ref().and_then(KeptDatabase::backup_failed);
         // Releases the lock first, because `note_deleted` may wait for the file of seeds.
-        drop(held);
+        drop(guard);
         if let Some(Err(error)) = followed.map(|followed| followed.note_deleted()) {
             tracing::warn!(error = error.message(), "deleted hints of files come back in the next session");
         }
@@ -684,16 +677,16 @@ impl ActiveKeeper {
     }
 
     /// Makes the database have these hints and the hints that wait.
-    fn put_hints(&self, hold: &mut HeldDatabase, hints: &[LastingHint<'_>]) -> Result<WriteOutcome> {
-        self.folder.stay_locked(&mut hold.lock, &self.runtime)?;
+    fn put_hints(&self, held: &mut HeldDatabase, hints: &[LastingHint<'_>]) -> Result<WriteOutcome> {
+        self.folder.stay_locked(&mut held.lock, &self.runtime)?;
         let forgotten = self.state.lock().forgotten.clone();
-        if hold.database.is_none() {
+        if held.database.is_none() {
             if hints.is_empty() && forgotten.is_empty() && !self.folder.has_database() {
                 return Ok(WriteOutcome::Written);
             }
-            self.open_database(hold)?;
+            self.open_database(held)?;
         }
-        let (database, rows) = (hold.get_database()?, &hold.rows);
+        let (database, rows) = (held.get_database()?, &held.rows);
         let changes = rows.compare(hints);
         let is_claimed = rows.session.as_ref() == Some(&self.session) && rows.forgotten == forgotten;
         if changes.is_empty() && is_claimed && database.read_write_name().is_ok_and(|name| name == rows.write) {
@@ -708,23 +701,23 @@ impl ActiveKeeper {
         match database.write(&write) {
             Ok(Some(name)) => {
                 drop(changes);
-                hold.rows.note_write(hints, name, &self.session, forgotten);
+                held.rows.note_write(hints, name, &self.session, forgotten);
                 Ok(WriteOutcome::Written)
             }
             Ok(None) => {
-                let contents = self.read_contents(hold)?;
-                hold.rows = KnownRows::from_contents(&contents);
-                self.import_hints(hold, &contents);
+                let contents = self.read_contents(held)?;
+                held.rows = KnownRows::from_contents(&contents);
+                self.import_hints(held, &contents);
                 Ok(WriteOutcome::Replaced)
             }
             Err(error) => {
-                let is_read = hold.rows.write.is_some();
+                let is_read = held.rows.write.is_some();
                 drop(changes);
-                self.repair_database(hold, error)?;
-                let contents = self.read_contents(hold)?;
-                hold.rows = KnownRows::from_contents(&contents);
+                self.repair_database(held, error)?;
+                let contents = self.read_contents(held)?;
+                held.rows = KnownRows::from_contents(&contents);
                 if !is_read {
-                    self.import_hints(hold, &contents);
+                    self.import_hints(held, &contents);
                 }
                 Ok(WriteOutcome::Replaced)
             }
@@ -753,11 +746,11 @@ impl ActiveKeeper {
             marks.collect::<Vec<_>>()
         })?;
         let mut hints = self.state.lock().hints;
-        if let Some(hold) = &mut *self.held.lock() {
-            hints += hold.rows.waiting.len();
-            hold.database = None;
+        if let Some(held) = &mut *self.held.lock() {
+            hints += held.rows.waiting.len();
+            held.database = None;
             self.folder.remove_database()?;
-            hold.rows = KnownRows::default();
+            held.rows = KnownRows::default();
         }
         self.state.lock().forgotten.extend(marks);
         let removed = StateFolder::from_user().ok().map_or(Ok(()), |folder| folder.remove_earlier());
@@ -831,14 +824,11 @@ pub struct KeptRecovery {
     pub replaced: Option<PathBuf>,
 }
 
-/// Imports the hints that are ready, and then the hints that waited.
-fn import_stored<'a>(
-    ready: &[&'a StoredHint],
-    waiting: &[&'a StoredHint],
-    import: &impl Fn(&str) -> Result<usize>,
-) -> Result<RefillResult<'a>> {
+/// Imports the hints that an earlier session had, and then the hints that waited.
+fn import_stored<'a>(stored: &'a [StoredHint], import: &impl Fn(&str) -> Result<usize>) -> Result<RefillResult<'a>> {
+    let (waiting, ready): (Vec<_>, Vec<_>) = stored.iter().partition(|hint| hint.waits);
     let list_hints = |hints: &[&'a StoredHint]| hints.iter().filter_map(|hint| hint.to_hint()).collect::<Vec<_>>();
-    let hints = list_hints(ready);
+    let hints = list_hints(&ready);
     let bytes: usize = ready.iter().map(|hint| hint.body.len()).sum();
     if waiting.is_empty() && bytes <= MAX_PIECE_BYTES {
         match import(&KeptDocument::from_hints(hints.iter().copied()).to_payload()) {
@@ -848,7 +838,7 @@ fn import_stored<'a>(
     }
     let mut refill = RefillResult::default();
     refill.import_hints(hints, import)?;
-    refill.import_hints(list_hints(waiting), import)?;
+    refill.import_hints(list_hints(&waiting), import)?;
     Ok(refill)
 }
 
