@@ -448,7 +448,7 @@ fn a_copy_that_is_put_back_while_a_session_keeps_is_read() {
         }),
         ("recovered", |user, copy| {
             let said = user.said("else", &["hints", "recover", copy.to_str().unwrap(), "--yes"]);
-            assert!(said.contains("✔ 3 hints kept") && said.contains("-replaced.db"), "{said}");
+            assert!(said.contains("✔ 4 hints kept") && said.contains("-replaced.db"), "{said}");
         }),
     ];
     for (how, put) in puts {
@@ -461,20 +461,21 @@ fn a_copy_that_is_put_back_while_a_session_keeps_is_read() {
         serve.call("nudge.delete_hint", &json!({"component": "a", "key": "old"}));
         serve.call("nudge.bump", &json!({"component": "a", "key": "both"}));
         set(&serve, "new", &json!({}));
-        until_kept(&user, &["both", "new"]);
+        set(&serve, "next", &json!({}));
+        until_kept(&user, &["both", "new", "next"]);
         // A write that ends while the copy is put there is repeated in the copy. So this waits for its end.
-        wait_for("the end of the write", PATIENCE, || (read_keeping(&serve)["hints"] == 2).then_some(()));
+        wait_for("the end of the write", PATIENCE, || (read_keeping(&serve)["hints"] == 3).then_some(()));
         put(&user, &copy);
         if how == "recovered" {
             assert_eq!(get(&serve, "old")["value"], "x", "at once");
         }
         set(&serve, "newer", &json!({}));
-        until_kept(&user, &["both", "new", "newer", "old"]);
+        until_kept(&user, &["both", "new", "newer", "next", "old"]);
         assert_eq!(get(&serve, "old")["value"], "x", "{how}");
         assert_eq!(get(&serve, "both")["use_count"], 1, "{how}");
         assert_eq!(read_keeping(&serve).get("failed"), None, "{how}");
         serve.close();
-        assert_eq!(kept_keys(&user), ["both", "new", "newer", "old"], "{how}");
+        assert_eq!(kept_keys(&user), ["both", "new", "newer", "next", "old"], "{how}");
     }
 }
 
