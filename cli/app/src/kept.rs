@@ -27,7 +27,7 @@ const EMPTY_SCOPE: &str = "{}";
 
 /// The names under which a hint is stored.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct HintName {
+pub struct VariantName {
     /// The component.
     pub component: String,
     /// The key.
@@ -36,21 +36,21 @@ pub struct HintName {
     pub variant: String,
 }
 
-impl HintName {
+impl VariantName {
     /// Names an exported hint. A scope in another form than an export writes gets another name than the store gives it.
     pub fn from_export(component: &str, key: &str, hint: &RawValue) -> Self {
         #[derive(Deserialize)]
-        struct NamedHint<'a> {
+        struct ExportedName<'a> {
             #[serde(borrow)]
-            meta: NamedMeta<'a>,
+            meta: ExportedScope<'a>,
         }
         #[derive(Deserialize)]
-        struct NamedMeta<'a> {
+        struct ExportedScope<'a> {
             #[serde(borrow, default)]
             scope: Option<&'a RawValue>,
         }
         // A hint without `meta` has no scope.
-        let scope = serde_json::from_str::<NamedHint<'_>>(hint.get()).ok().and_then(|hint| hint.meta.scope);
+        let scope = serde_json::from_str::<ExportedName<'_>>(hint.get()).ok().and_then(|hint| hint.meta.scope);
         let scope = scope.map(RawValue::get).filter(|scope| *scope != EMPTY_SCOPE);
         let variant = scope.map_or_else(String::new, |scope| to_hex(&Sha256::digest(scope)[..VARIANT_BYTES]));
         Self { component: component.to_owned(), key: key.to_owned(), variant }
@@ -221,9 +221,9 @@ mod tests {
         let scope = Scope::new(&spec).unwrap();
         for (scope, variant) in [(Some(&scope), scope.variant()), (None, "")] {
             let hint = to_raw_value(&json!({"value": "x", "meta": {"scope": scope}})).unwrap();
-            assert_eq!(HintName::from_export("a", "k", &hint).variant, variant);
+            assert_eq!(VariantName::from_export("a", "k", &hint).variant, variant);
         }
         let plain = to_raw_value("x").unwrap();
-        assert_eq!(HintName::from_export("a", "k", &plain).variant, "");
+        assert_eq!(VariantName::from_export("a", "k", &plain).variant, "");
     }
 }

@@ -16,7 +16,7 @@ use crate::days::DayLog;
 use crate::kept::KeptDocument;
 use crate::kept::database::{StoredHint, read_alone};
 use crate::kept::folder::KeptFolder;
-use crate::kept::state_folder::StateFolder;
+use crate::kept::state_folder::StateDirectory;
 use crate::{settings, sources};
 
 /// Limits that are larger than any session's, because the file was written within the limits of an unknown session.
@@ -94,7 +94,7 @@ impl KeptHints {
     fn read() -> Result<Option<Self>> {
         let stored = read_alone(&KeptFolder::from_settings()?.database_path())?;
         // Without a home folder there is no file of an earlier version.
-        let earlier = StateFolder::from_user().ok().map_or(Ok(None), |folder| folder.read_kept());
+        let earlier = StateDirectory::from_user().ok().map_or(Ok(None), |folder| folder.read_kept());
         let earlier = earlier.map_err(|error| describe_unreadable(&error))?;
         let is_there = stored.is_some() || earlier.is_some();
         Ok(is_there.then(|| Self { stored: stored.unwrap_or_default(), earlier }))
@@ -113,7 +113,7 @@ impl KeptHints {
 
 /// Makes the error for a file of an earlier version. A damaged database is another error, of [`read_alone`].
 fn describe_unreadable(why: &dyn std::fmt::Display) -> Error {
-    let file = StateFolder::from_user().map(|folder| folder.kept_path().display().to_string()).unwrap_or_default();
+    let file = StateDirectory::from_user().map(|folder| folder.kept_path().display().to_string()).unwrap_or_default();
     Error::unavailable(format!(
         "The kept hints in {file} cannot be read ({why}); `nudge serve --detach --keep` starts a session, which sets the file aside."
     ))

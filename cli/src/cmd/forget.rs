@@ -4,7 +4,7 @@ use nudge::{Error, Result, Service as _};
 use nudge_app::days::DayLog;
 use nudge_app::kept;
 use nudge_app::kept::folder::KeptFolder;
-use nudge_app::kept::state_folder::StateFolder;
+use nudge_app::kept::state_folder::StateDirectory;
 use nudge_app::unserved::count_kept;
 use nudge_client::{PrimaryLock, RemoteServer, RuntimeDir, SessionState};
 use serde::Deserialize;
@@ -16,10 +16,10 @@ use crate::output;
 
 /// Removes the kept hints: through the session that keeps them now, or else the files themselves.
 pub fn run(args: &ForgetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
-    let (folder, state_folder) = (KeptFolder::from_settings()?, StateFolder::from_user().ok());
+    let (folder, state_folder) = (KeptFolder::from_settings()?, StateDirectory::from_user().ok());
     let file = folder.database_path();
     let has_days = DayLog::is_kept();
-    let has_earlier = state_folder.as_ref().is_some_and(StateFolder::has_earlier);
+    let has_earlier = state_folder.as_ref().is_some_and(StateDirectory::has_earlier);
     if !folder.is_used() && !has_earlier && !has_days {
         return Ok(report_forgotten(global, 0, "nothing is kept\n".into(), &folder));
     }
@@ -93,7 +93,7 @@ pub(super) fn connect_keeper(folder: &KeptFolder, global: &GlobalFlags) -> Resul
 }
 
 fn report_forgotten(global: &GlobalFlags, forgotten: usize, text: String, folder: &KeptFolder) -> CommandOutput {
-    let earlier = StateFolder::from_user().map_or_else(|_| Vec::new(), |folder| folder.list_aside());
+    let earlier = StateDirectory::from_user().map_or_else(|_| Vec::new(), |folder| folder.list_aside());
     let aside: Vec<_> = folder.list_set_aside().iter().chain(&earlier).map(|path| path.display().to_string()).collect();
     if global.json {
         return format!("{}\n", json!({"forgotten": forgotten, "aside": aside})).into();

@@ -14,7 +14,7 @@ use nudge_storage::{DataRetention, DatabaseKind, DatabaseOpening, Db, Transactio
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{HintName, KeptDocument};
+use super::{KeptDocument, VariantName};
 
 /// Describes the database: the hints as an export has them, the content hashes of forgotten hints, and three texts: the
 /// session that wrote last, the name of the last write, and the digest of the last kept file of an earlier version.
@@ -45,7 +45,7 @@ const READ_PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredHint {
     /// The names.
-    pub name: HintName,
+    pub name: VariantName,
     /// The hint as JSON, as an export has it.
     pub body: String,
     /// True when the limits had no room for the hint, or no version so far could read it.
@@ -79,11 +79,11 @@ pub struct KeptContents {
 #[derive(Debug, Default)]
 pub struct HintChanges<'a> {
     /// Hints that are new or have another body.
-    pub puts: Vec<(&'a HintName, &'a str)>,
+    pub puts: Vec<(&'a VariantName, &'a str)>,
     /// Hints that stay in the database for a later session.
-    pub waits: Vec<&'a HintName>,
+    pub waits: Vec<&'a VariantName>,
     /// Hints that the session does not have any more.
-    pub deletes: Vec<&'a HintName>,
+    pub deletes: Vec<&'a VariantName>,
 }
 
 impl HintChanges<'_> {
@@ -206,7 +206,7 @@ impl KeptDatabase {
             }
             for (document, waits) in std::iter::once((*kept, false)).chain(over.map(|over| (over, true))) {
                 for (component, key, hint) in document.iter_hints() {
-                    let name = HintName::from_export(component, key, hint);
+                    let name = VariantName::from_export(component, key, hint);
                     let there = find_body(tx, &name)?;
                     let is_newer = |there: &String| !waits && read_update_time(hint.get()) > read_update_time(there);
                     if there.as_ref().is_none_or(is_newer) {
@@ -241,7 +241,7 @@ pub struct EarlierHints<'a> {
 
 fn read_row(row: &rusqlite::Row<'_>) -> Option<StoredHint> {
     let text = |index: usize| row.get_ref(index).ok()?.as_str().ok().map(str::to_owned);
-    let name = HintName { component: text(0)?, key: text(1)?, variant: text(2)? };
+    let name = VariantName { component: text(0)?, key: text(1)?, variant: text(2)? };
     Some(StoredHint { name, body: text(3)?, waits: row.get::<_, i64>(4).ok()? != 0 })
 }
 
@@ -262,13 +262,13 @@ fn name_write(tx: &Transaction<'_>) -> Result<String, TransactionFailure> {
     Ok(name)
 }
 
-fn find_body(c: &Connection, name: &HintName) -> rusqlite::Result<Option<String>> {
+fn find_body(c: &Connection, name: &VariantName) -> rusqlite::Result<Option<String>> {
     let sql = "SELECT body FROM hint WHERE component = ?1 AND key = ?2 AND variant = ?3";
     let mut statement = c.prepare_cached(sql)?;
     statement.query_row([&name.component, &name.key, &name.variant], |row| row.get(0)).optional()
 }
 
-fn put_hint(tx: &Transaction<'_>, name: &HintName, body: &str, waits: bool) -> Result<(), TransactionFailure> {
+fn put_hint(tx: &Transaction<'_>, name: &VariantName, body: &str, waits: bool) -> Result<(), TransactionFailure> {
     let sql = "INSERT INTO hint(component, key, variant, body, waits) VALUES(?1, ?2, ?3, ?4, ?5)
                ON CONFLICT(component, key, variant) DO UPDATE SET body = excluded.body, waits = excluded.waits";
     tx.prepare_cached(sql)?.execute(params![name.component, name.key, name.variant, body, waits])?;

@@ -34,13 +34,13 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The folder for state of this user, which may not exist.
 #[derive(Debug, Clone)]
-pub struct StateFolder(PathBuf);
+pub struct StateDirectory(PathBuf);
 
 /// The lock of an earlier version's kept file, released on drop.
 #[derive(Debug)]
 pub struct EarlierLock(#[allow(dead_code, reason = "it is held, not used")] FileLock);
 
-impl StateFolder {
+impl StateDirectory {
     /// Returns the user's folder.
     ///
     /// # Errors
@@ -205,7 +205,7 @@ impl StateFolder {
     }
 }
 
-impl AsRef<Path> for StateFolder {
+impl AsRef<Path> for StateDirectory {
     fn as_ref(&self) -> &Path {
         &self.0
     }

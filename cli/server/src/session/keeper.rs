@@ -11,7 +11,7 @@ use nudge::{Caller, Clock, Error, ErrorKind, JoinedServices, Result, Service};
 use nudge_app::followed::{FollowedHints, FollowedState};
 use nudge_app::kept::database::{EarlierHints, KeptContents, KeptDatabase, SessionWrite, StoredHint};
 use nudge_app::kept::folder::{KeptFolder, KeptLock};
-use nudge_app::kept::state_folder::{EarlierLock, StateFolder};
+use nudge_app::kept::state_folder::{EarlierLock, StateDirectory};
 use nudge_app::kept::{self, KeptDocument};
 use nudge_core::source::{ChangeEvent, ChangeSink, DataDir};
 use nudge_core::text::to_hex;
@@ -412,7 +412,7 @@ impl ActiveKeeper {
     }
 
     fn begin_session(&self, held: &mut HeldDatabase, whole: bool) -> Result<bool> {
-        if let Some(state_folder) = StateFolder::from_user().ok().filter(StateFolder::has_kept) {
+        if let Some(state_folder) = StateDirectory::from_user().ok().filter(StateDirectory::has_kept) {
             self.add_earlier(held, &state_folder)?;
         }
         if held.database.is_none() && !self.folder.has_database() {
@@ -431,7 +431,7 @@ impl ActiveKeeper {
     }
 
     /// Adds the hints of an earlier version's files to the database, and renames the files.
-    fn add_earlier(&self, held: &mut HeldDatabase, state_folder: &StateFolder) -> Result<()> {
+    fn add_earlier(&self, held: &mut HeldDatabase, state_folder: &StateDirectory) -> Result<()> {
         let file = state_folder.kept_path().display().to_string();
         let lock = match state_folder.lock_kept() {
             Ok(Some(lock)) => lock,
@@ -479,7 +479,7 @@ impl ActiveKeeper {
     }
 
     /// Renames an earlier version's file that cannot be read.
-    fn set_aside(&self, state_folder: &StateFolder, lock: &EarlierLock, why: &str) {
+    fn set_aside(&self, state_folder: &StateDirectory, lock: &EarlierLock, why: &str) {
         let file = state_folder.kept_path().display().to_string();
         self.tell_notice(match state_folder.set_aside(lock) {
             Ok(aside) => format!("{file} is {} now: {why}", aside.display()),
@@ -753,7 +753,7 @@ impl ActiveKeeper {
             held.rows = KnownRows::default();
         }
         self.state.lock().forgotten.extend(marks);
-        let removed = StateFolder::from_user().ok().map_or(Ok(()), |folder| folder.remove_earlier());
+        let removed = StateDirectory::from_user().ok().map_or(Ok(()), |folder| folder.remove_earlier());
         removed
             .map_err(|error| Error::unavailable(format!("An earlier copy stays: {error}; remove it and try again.")))?;
         self.write();
@@ -856,7 +856,7 @@ fn write_left(service: &dyn Service, session: &str) -> Result<String> {
     let params = RawValue::from_string("{}".to_owned()).map_err(unreadable)?;
     let exported = service.call_by(Caller::with_name(NAME), "nudge.export", &params)?;
     let ExportAnswer { payload } = serde_json::from_str(exported.get()).map_err(unreadable)?;
-    let written = StateFolder::from_user()?.write_left(session, payload.get());
+    let written = StateDirectory::from_user()?.write_left(session, payload.get());
     written.map(|file| file.display().to_string()).map_err(|error| Error::unavailable(error.to_string()))
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use nudge_app::kept::HintName;
+use nudge_app::kept::VariantName;
 use nudge_app::kept::database::{HintChanges, KeptContents};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
@@ -14,7 +14,7 @@ type BodyDigest = [u8; 32];
 /// A hint of the session that must be in the database.
 pub struct LastingHint<'a> {
     /// The names.
-    pub name: HintName,
+    pub name: VariantName,
     /// The hint as an export has it.
     pub body: &'a str,
     digest: BodyDigest,
@@ -24,7 +24,7 @@ impl<'a> LastingHint<'a> {
     /// Names an exported hint.
     pub fn from_export(component: &str, key: &str, hint: &'a RawValue) -> Self {
         let body = hint.get();
-        Self { name: HintName::from_export(component, key, hint), body, digest: compute_digest(body) }
+        Self { name: VariantName::from_export(component, key, hint), body, digest: compute_digest(body) }
     }
 }
 
@@ -42,8 +42,8 @@ pub struct KnownRows {
     /// The content hashes of forgotten hints.
     pub forgotten: BTreeSet<String>,
     /// The names of hints that must stay in the database although the session does not have them.
-    pub waiting: HashSet<HintName>,
-    rows: HashMap<HintName, KnownRow>,
+    pub waiting: HashSet<VariantName>,
+    rows: HashMap<VariantName, KnownRow>,
 }
 
 struct KnownRow {
@@ -74,7 +74,7 @@ impl KnownRows {
             self.rows.get(&hint.name).is_some_and(|row| row.digest == hint.digest && !row.waits)
         };
         let puts = hints.iter().filter(|hint| !is_same(hint)).map(|hint| (&hint.name, hint.body)).collect();
-        let there: HashSet<&HintName> = hints.iter().map(|hint| &hint.name).collect();
+        let there: HashSet<&VariantName> = hints.iter().map(|hint| &hint.name).collect();
         let mut changes = HintChanges { puts, ..HintChanges::default() };
         for (name, row) in self.rows.iter().filter(|(name, _)| !there.contains(name)) {
             match (self.waiting.contains(name), row.waits) {
@@ -116,8 +116,8 @@ mod tests {
         KeptFolder::new(DataDir::new(place.join("data")), Arc::new(SystemClock)).open_database().unwrap()
     }
 
-    fn name(key: usize) -> HintName {
-        HintName { component: "a".into(), key: format!("k{key}"), variant: String::new() }
+    fn name(key: usize) -> VariantName {
+        VariantName { component: "a".into(), key: format!("k{key}"), variant: String::new() }
     }
 
     fn hint(key: usize, body: &str) -> LastingHint<'_> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nudge_app::kept::folder::KeptFolder;
-use nudge_app::kept::state_folder::StateFolder;
+use nudge_app::kept::state_folder::StateDirectory;
 use nudge_app::settings;
 use nudge_core::clock::{Clock, Millis, PlausibleClock, SystemClock, TimeStamp};
 use nudge_os::beneath::{DiskSync, FileRights, write_atomic};
@@ -66,7 +66,7 @@ impl SessionTime {
     }
 
     fn write(&self, folder: &Path) -> io::Result<()> {
-        StateFolder::from_user().map_err(io::Error::other)?.make_private()?;
+        StateDirectory::from_user().map_err(io::Error::other)?.make_private()?;
         let text = serde_json::to_vec(&self.clock.to_time_stamp())?;
         write_atomic(&folder.join(FILE), &text, FileRights::Private, DiskSync::Unflushed)
     }
@@ -86,7 +86,7 @@ fn read(folder: &Path) -> Option<TimeStamp> {
 /// Returns `None` if that time is in the future.
 fn find_kept_time(settings: &ServeSettings, now: Millis) -> Option<TimeStamp> {
     let database = KeptFolder::new(settings.data.clone(), Arc::new(SystemClock)).database_path();
-    let earlier = StateFolder::from_user().ok().map(|folder| folder.kept_path());
+    let earlier = StateDirectory::from_user().ok().map(|folder| folder.kept_path());
     let paths = [database.with_file_name("hints.db-wal"), database].into_iter().chain(earlier);
     let modified = paths.filter_map(|path| path.symlink_metadata().ok()?.modified().ok()).max()?;
     let since_1970 = modified.duration_since(std::time::UNIX_EPOCH).ok()?;
