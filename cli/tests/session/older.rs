@@ -66,11 +66,13 @@ fn exports_of_every_version_are_imported() {
 
 #[test]
 fn hints_that_every_version_kept_are_there_again() {
-    for file in left_behind("kept-") {
-        let desk = Desk::new();
-        put(&file, &desk.home.path().join("state/nudge/kept.json"));
-        let _serve = Serve::spawn(keeping(&desk), &desk.runtime);
-        holds_all(&desk);
+    for (begins, target) in [("kept-", "state/nudge/kept.json"), ("hints-", "data/hints.db")] {
+        for file in left_behind(begins) {
+            let desk = Desk::new();
+            put(&file, &desk.home.path().join(target));
+            let _serve = Serve::spawn(keeping(&desk), &desk.runtime);
+            holds_all(&desk);
+        }
     }
 }
 
