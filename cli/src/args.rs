@@ -276,6 +276,18 @@ Examples:
 What a running session holds stays there until it ends, and is not kept any more; what is stored from then
 on is.")]
     Forget(ForgetArgs),
+    /// Copy the hints kept for next time, or bring a copy back.
+    #[command(after_help = "\
+Examples:
+  nudge hints backup ~/hints.db
+  nudge hints recover ~/.local/share/nudge/backups/hints-2026-11-29.1.db
+Nudge itself makes a copy before the first change of each day, beside the database. A running session
+reads the hints of a copy at once.")]
+    Hints {
+        /// The action.
+        #[command(subcommand)]
+        action: HintsAction,
+    },
     /// Add, list or remove the embedding model by which things are found that mean the same.
     #[cfg(feature = "model")]
     #[command(after_help = "\
@@ -410,6 +422,24 @@ pub struct TrustArgs {
     /// No longer.
     #[arg(long, conflicts_with = "yes")]
     pub forget: bool,
+}
+
+/// `nudge hints`
+#[derive(Debug, Subcommand)]
+pub enum HintsAction {
+    /// Copy the kept hints into a new file, while they are in use.
+    Backup {
+        /// The file to write, which may not be there yet.
+        file: PathBuf,
+    },
+    /// Put a backup in the place of the kept hints, whatever they are; a copy of them is kept.
+    Recover {
+        /// A backup: one of those in `backups`, beside the database, or one that `nudge hints backup` has made.
+        file: PathBuf,
+        /// Do not ask.
+        #[arg(long, short)]
+        yes: bool,
+    },
 }
 
 /// `nudge forget`

@@ -10,6 +10,7 @@ mod editor;
 mod export;
 mod forget;
 mod get;
+mod hints;
 mod import;
 mod init;
 mod list;
@@ -122,6 +123,7 @@ pub fn run_command_line(words: &[OsString]) -> ExitCode {
         CliCommand::Save(args) => save::run(&args, &global),
         CliCommand::Trust(args) => trust::run(&args, &global),
         CliCommand::Forget(args) => forget::run(&args, &global),
+        CliCommand::Hints { action } => hints::run(&action, &global),
         #[cfg(feature = "model")]
         CliCommand::Model(args) => model::run(&args, &global),
         CliCommand::Init(args) => init::run(&args),

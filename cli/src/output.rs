@@ -243,6 +243,7 @@ pub struct StoppedAnswer {
     kept: Option<usize>,
     file: Option<String>,
     why: Option<String>,
+    left: Option<String>,
 }
 
 /// Writes the output of `stop`: how many hints are kept or lost.
@@ -255,7 +256,8 @@ pub fn render_stopped(result: &StoppedAnswer) -> String {
     let (Some(hints), Some(kept), Some(place)) = (result.hints, result.kept, place) else {
         return "stopped\n".into();
     };
-    match (EndSummary { hints, kept, place }).to_text() {
+    let left = result.left.as_deref().map(make_visible);
+    match (EndSummary { hints, kept, place, left }).to_text() {
         told if told.is_empty() => "stopped\n".into(),
         told => format!("stopped; {told}\n"),
     }

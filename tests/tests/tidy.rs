@@ -114,9 +114,10 @@ fn files_and_values_are_locked_and_replaced_in_one_way() {
         vec!["fs::rename(", "renameat", ".persist(", "hard_link(", "linkat("],
         vec![
             ("cli/agents/src/doctor.rs", "a file that is locked before it has its name"),
-            ("cli/app/src/kept.rs", "a file of unknown content that is set aside"),
+            ("cli/app/src/kept/state_folder.rs", "a file of an earlier version that was read, or is set aside"),
             ("nudge/embed/src/folder.rs", "a whole folder"),
             ("nudge/os/src/beneath.rs", "the writer"),
+            ("nudge/storage/src/backup.rs", "a damaged database that is set aside"),
             ("nudge/storage/src/log_owner.rs", "a log that is set aside"),
         ],
     );
@@ -514,7 +515,19 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("nudge-embed", &["nudge-core", "nudge-os"]),
     ("nudge-seed", &["nudge-core", "nudge-os"]),
     ("nudge-client", &["nudge-core", "nudge-hints", "nudge-os"]),
-    ("nudge-app", &["nudge-core", "nudge-hints", "nudge-client", "nudge-embed", "nudge-git", "nudge-os", "nudge-seed"]),
+    (
+        "nudge-app",
+        &[
+            "nudge-core",
+            "nudge-hints",
+            "nudge-client",
+            "nudge-embed",
+            "nudge-git",
+            "nudge-os",
+            "nudge-seed",
+            "nudge-storage",
+        ],
+    ),
     (
         "nudge-server",
         &["nudge-core", "nudge-hints", "nudge-client", "nudge-malloc", "nudge-os", "nudge-storage", "nudge-app"],

@@ -1,5 +1,5 @@
 //! Hints that follow files: the seeds of clones, and the hints of their `.nudge.json`. Each session reads the files
-//! again, so `kept.json` does not contain these hints, with two exceptions: hints with counts, and hints that a user
+//! again, so `hints.db` does not contain these hints, with two exceptions: hints with counts, and hints that a user
 //! changed. The names of hints that a user deleted are also noted.
 
 use std::collections::{BTreeMap, HashSet};

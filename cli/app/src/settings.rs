@@ -118,7 +118,7 @@ static OWN: &[Setting] = &[
         kind: SettingKind::Switch,
         default: "0",
         flag: ServeFlag::On,
-        about: "Keep hints for next time, in nudge/kept.json in the system's folder for state; those stored without a ttl last for P365D then, unless another default is set",
+        about: "Keep hints for next time, in hints.db in the folder for data; those stored without a ttl last for P365D then, unless another default is set",
     },
     Setting {
         name: "suggest_max",

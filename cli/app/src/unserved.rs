@@ -1,4 +1,4 @@
-//! Answers calls that only read, while no server runs: from the hints of `kept.json`, and from the sources that have
+//! Answers calls that only read, while no server runs: from the hints of `hints.db`, and from the sources that have
 //! files of their own. Writes nothing.
 
 use std::sync::Arc;
@@ -13,7 +13,10 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::days::DayLog;
-use crate::kept::{KeptDocument, KeptFolder};
+use crate::kept::KeptDocument;
+use crate::kept::database::{StoredHint, read_alone};
+use crate::kept::folder::KeptFolder;
+use crate::kept::state_folder::StateDirectory;
 use crate::{settings, sources};
 
 /// Limits that are larger than any session's, because the file was written within the limits of an unknown session.
@@ -37,14 +40,14 @@ pub enum ReadSources {
 /// Opens the kept data of the wanted sources. Returns `None` when there is no such data.
 ///
 /// # Errors
-/// `E_UNAVAILABLE` for a file of kept hints that cannot be parsed; the errors of the settings.
+/// `E_UNAVAILABLE` when the kept hints cannot be read; the errors of the settings.
 pub fn open_kept(wanted: ReadSources) -> Result<Option<Arc<dyn Service>>> {
     let values = settings::read()?;
     let mut all = Vec::new();
-    let text = read_kept()?;
-    let has_hints = text.is_some();
+    let kept = KeptHints::read()?;
+    let has_hints = kept.is_some();
     if has_hints || wanted == ReadSources::All {
-        all.push((&SOURCE, open_hints(text.as_deref())?));
+        all.push((&SOURCE, open_hints(&kept.unwrap_or_default())?));
     }
     if wanted == ReadSources::All {
         let alone = sources::list_sources().iter().filter(|spec| spec.alone);
@@ -68,36 +71,66 @@ pub fn open_kept(wanted: ReadSources) -> Result<Option<Arc<dyn Service>>> {
     Ok(Some(Arc::new(JoinedServices::new(joined))))
 }
 
-/// Returns the number of kept hints and the path of their file. Returns `None` when there is no file.
+/// Returns the number of kept hints and the path of their database. Returns `None` when nothing is kept.
 ///
 /// # Errors
 /// The errors of [`open_kept`].
 pub fn count_kept() -> Result<Option<(usize, String)>> {
-    let Some(text) = read_kept()? else { return Ok(None) };
-    let count = KeptDocument::read(&text).map_err(|error| unreadable(&error))?.len();
-    Ok(Some((count, KeptFolder::from_state_dir()?.file_path().display().to_string())))
+    let Some(kept) = KeptHints::read()? else { return Ok(None) };
+    Ok(Some((kept.count_hints()?, KeptFolder::from_settings()?.database_path().display().to_string())))
 }
 
-fn read_kept() -> Result<Option<String>> {
-    KeptFolder::from_state_dir()?.read().map_err(|error| unreadable(&error))
+/// The kept hints as the files have them.
+#[derive(Default)]
+struct KeptHints {
+    /// The hints of the database.
+    stored: Vec<StoredHint>,
+    /// The kept file of an earlier version, which the next session adds to the database.
+    earlier: Option<String>,
 }
 
-fn unreadable(why: &dyn std::fmt::Display) -> Error {
-    let file = KeptFolder::from_state_dir().map(|folder| folder.file_path().display().to_string()).unwrap_or_default();
+impl KeptHints {
+    /// Reads the files. Returns `None` when there are none.
+    fn read() -> Result<Option<Self>> {
+        let stored = read_alone(&KeptFolder::from_settings()?.database_path())?;
+        // Without a home folder there is no file of an earlier version.
+        let earlier = StateDirectory::from_user().ok().map_or(Ok(None), |folder| folder.read_kept());
+        let earlier = earlier.map_err(|error| describe_unreadable(&error))?;
+        let is_there = stored.is_some() || earlier.is_some();
+        Ok(is_there.then(|| Self { stored: stored.unwrap_or_default(), earlier }))
+    }
+
+    fn parse_earlier(&self) -> Result<Option<KeptDocument<'_>>> {
+        self.earlier.as_deref().map(KeptDocument::read).transpose().map_err(|error| describe_unreadable(&error))
+    }
+
+    /// Counts the hints that the next session reads.
+    fn count_hints(&self) -> Result<usize> {
+        let stored = self.stored.iter().filter(|hint| !hint.waits).count();
+        Ok(stored + self.parse_earlier()?.map_or(0, |document| document.count_hints()))
+    }
+}
+
+/// Makes the error for a file of an earlier version. A damaged database is another error, of [`read_alone`].
+fn describe_unreadable(why: &dyn std::fmt::Display) -> Error {
+    let file = StateDirectory::from_user().map(|folder| folder.kept_path().display().to_string()).unwrap_or_default();
     Error::unavailable(format!(
-        "The kept hints in {file} cannot be read ({why}); `nudge serve --detach` starts a session, which sets the file aside."
+        "The kept hints in {file} cannot be read ({why}); `nudge serve --detach --keep` starts a session, which sets the file aside."
     ))
 }
 
-/// Opens the source of hints with the hints of the kept file, or without hints if there is no file.
-fn open_hints(text: Option<&str>) -> Result<Arc<dyn Source>> {
+/// Opens the source of hints with the kept hints. Hints that make no sense to this version are left out.
+fn open_hints(kept: &KeptHints) -> Result<Arc<dyn Source>> {
     // The hints are in memory, so the source needs no folder.
     let hints = (SOURCE.open)(SourceHost::new_alone(std::path::Path::new(""), &SOURCE, NO_LIMITS)?)?;
-    if let Some(text) = text {
-        let document = KeptDocument::read(text).map_err(|error| unreadable(&error))?;
-        let payload = RawValue::from_string(document.to_payload()).map_err(|error| unreadable(&error))?;
+    let stored =
+        KeptDocument::from_hints(kept.stored.iter().filter(|hint| !hint.waits).filter_map(StoredHint::to_hint));
+    for document in std::iter::once(stored).chain(kept.parse_earlier()?) {
+        let payload = RawValue::from_string(document.to_payload()).map_err(|error| describe_unreadable(&error))?;
         let params = raw_json(&json!({"payload": payload, "mode": "merge", "allow_secret": true}));
-        hints.call("nudge.import", &params).map_err(|error| unreadable(&error.message().trim_end_matches('.')))?;
+        hints
+            .call("nudge.import", &params)
+            .map_err(|error| describe_unreadable(&error.message().trim_end_matches('.')))?;
     }
     Ok(hints)
 }

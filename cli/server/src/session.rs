@@ -10,6 +10,7 @@ pub mod event;
 pub mod history;
 
 pub mod keeper;
+mod kept_rows;
 pub mod learn;
 mod lesson;
 pub mod open;

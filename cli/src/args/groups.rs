@@ -12,7 +12,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Start here", &["init", "try", "doctor", "ui"]),
     ("Hints", &["seed", "set", "get", "recall", "query", "ls", "why", "edit", "bump", "delete", "undo"]),
     ("Share", &["save", "trust", "export", "import"]),
-    ("Server", &["serve", "status", "stats", "watch", "config", "model", "forget", "stop"]),
+    ("Server", &["serve", "status", "stats", "watch", "config", "model", "hints", "forget", "stop"]),
     ("For programs", &["hook", "call", "completions", "man"]),
 ];
 

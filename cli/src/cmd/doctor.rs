@@ -84,7 +84,7 @@ fn kept_hints(keeping: &Value) -> Option<Value> {
         (Some(why), _) if keeping["on"] == false => failed_check(why),
         (Some(why), _) => json!({"ok": false, "detail": why, "fix": "make room there, or make it writable"}),
         (None, Some(told)) => {
-            let fix = "`nudge import FILE` reads such a file; raise `max_hints` or delete hints for more room";
+            let fix = "raise `max_hints` or delete hints for more room; `nudge hints recover FILE` reads a copy, `nudge import FILE` a JSON file";
             json!({"ok": true, "detail": told, "fix": fix})
         }
         (None, None) => return None,

@@ -2,7 +2,10 @@
 
 use nudge::{Error, Result, Service as _};
 use nudge_app::days::DayLog;
-use nudge_app::kept::{self, KeptDocument, KeptFolder};
+use nudge_app::kept;
+use nudge_app::kept::folder::KeptFolder;
+use nudge_app::kept::state_folder::StateDirectory;
+use nudge_app::unserved::count_kept;
 use nudge_client::{PrimaryLock, RemoteServer, RuntimeDir, SessionState};
 use serde::Deserialize;
 use serde_json::{Map, json};
@@ -11,11 +14,13 @@ use super::{CommandOutput, ask_consent, parsed_as, to_raw};
 use crate::args::{ForgetArgs, GlobalFlags};
 use crate::output;
 
-/// Empties the kept hints: through the session that keeps them now, or else in the file itself.
+/// Removes the kept hints: through the session that keeps them now, or else the files themselves.
 pub fn run(args: &ForgetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
-    let folder = KeptFolder::from_state_dir()?;
-    let file = folder.file_path();
-    if !folder.is_there() {
+    let (folder, state_folder) = (KeptFolder::from_settings()?, StateDirectory::from_user().ok());
+    let file = folder.database_path();
+    let has_days = DayLog::is_kept();
+    let has_earlier = state_folder.as_ref().is_some_and(StateDirectory::has_earlier);
+    if !folder.is_used() && !has_earlier && !has_days {
         return Ok(report_forgotten(global, 0, "nothing is kept\n".into(), &folder));
     }
     // If the lock is free, no session keeps hints. The lock is released again before the user is asked.
@@ -28,21 +33,18 @@ pub fn run(args: &ForgetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
             let status = remote.call("nudge.status", &to_raw(&Map::new())?)?;
             kept::count_kept(&status)
         }
-        // If the file cannot be parsed, the command empties it too.
-        None => folder
-            .read()
-            .ok()
-            .and_then(|text| text.map_or(Some(0), |text| KeptDocument::read(&text).ok().map(|all| all.len()))),
+        // If the hints cannot be read, the command removes them too.
+        None => count_kept().ok().map(|kept| kept.map_or(0, |(count, _)| count)),
     };
     let killed = keeper.is_none() && find_killed(&folder).is_some();
-    let has_days = DayLog::is_kept();
     let shown = output::make_visible(&file.display().to_string());
     let how_many = match hints {
         Some(1) => "1 hint is".to_owned(),
         Some(count) => format!("{count} hints are"),
         None => "Hints that cannot be counted are".to_owned(),
     };
-    if hints == Some(0) && keeper.is_none() && !killed && !has_days && !folder.has_others() {
+    let has_files = folder.has_database() || folder.find_copy().is_some() || has_earlier || has_days;
+    if hints == Some(0) && keeper.is_none() && !killed && !has_files {
         return Ok(report_forgotten(global, 0, "nothing is kept\n".into(), &folder));
     }
     let mut beside = if has_days { ", and the counts of the last days beside it".to_owned() } else { String::new() };
@@ -59,11 +61,10 @@ pub fn run(args: &ForgetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
         parsed_as::<ForgottenAnswer>(&done)?.forgotten
     } else {
         let again = || Error::unavailable("A session has begun to keep hints meanwhile; try again.");
-        let mut lock = folder.lock(None)?.ok_or_else(again)?;
-        let unwritable =
-            |error| Error::unavailable(format!("{} cannot be written: {error}; make it writable.", file.display()));
-        folder.write(&mut lock, &KeptDocument::default().to_text(&[])).map_err(unwritable)?;
-        folder.remove_others(&lock).map_err(unwritable)?;
+        let _lock = folder.lock(None)?.ok_or_else(again)?;
+        folder.remove_database()?;
+        let removed = state_folder.map_or(Ok(()), |state_folder| state_folder.remove_earlier());
+        removed.map_err(|error| Error::unavailable(format!("An earlier copy stays: {error}; remove it.")))?;
         DayLog::forget()?;
         // Ends a session that was killed; otherwise the next session would write its hints again, from its journal.
         if let Some((dir, lock)) = self::find_killed(&folder) {
@@ -86,13 +87,14 @@ fn find_killed(folder: &KeptFolder) -> Option<(RuntimeDir, PrimaryLock)> {
 }
 
 /// Connects to the session that holds the lock of the kept hints.
-fn connect_keeper(folder: &KeptFolder, global: &GlobalFlags) -> Result<RemoteServer> {
+pub(super) fn connect_keeper(folder: &KeptFolder, global: &GlobalFlags) -> Result<RemoteServer> {
     let dir = RuntimeDir::open(folder.read_owner().as_deref().or(global.runtime_dir.as_deref()))?;
     RemoteServer::connect(&dir)
 }
 
 fn report_forgotten(global: &GlobalFlags, forgotten: usize, text: String, folder: &KeptFolder) -> CommandOutput {
-    let aside: Vec<_> = folder.list_aside().iter().map(|path| path.display().to_string()).collect();
+    let earlier = StateDirectory::from_user().map_or_else(|_| Vec::new(), |folder| folder.list_aside());
+    let aside: Vec<_> = folder.list_set_aside().iter().chain(&earlier).map(|path| path.display().to_string()).collect();
     if global.json {
         return format!("{}\n", json!({"forgotten": forgotten, "aside": aside})).into();
     }

@@ -2,7 +2,7 @@
 
 use nudge::{Error, ErrorKind, Result};
 use nudge_agents::running::is_unserved;
-use nudge_app::kept::KeptFolder;
+use nudge_app::kept::folder::KeptFolder;
 use serde_json::Map;
 
 use super::{CommandOutput, RunningSession, add_field, render_answer};
@@ -25,17 +25,17 @@ pub fn run(args: &UndoArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     render_answer(&session, &undone, output::render_undone)
 }
 
-/// If no server runs, returns the error with an explanation: the deletions of a session end with it, but a file may
-/// contain the hints that were kept before that session.
+/// If no server runs, returns the error with an explanation: the deletions of a session end with it, but a copy of the
+/// kept hints may have the hint.
 fn explain_unserved(error: Error, global: &GlobalFlags) -> Error {
     if !is_unserved(global, &error) {
         return error;
     }
     let gone = "No Nudge server is running, and what can be undone ended with the last session";
-    match KeptFolder::from_state_dir().ok().and_then(|folder| folder.find_before()) {
-        Some(before) => error.with_message(format!(
-            "{gone}; start a server with `nudge serve --detach`, and `nudge import {}` brings back the hints that were kept before that session.",
-            before.display()
+    match KeptFolder::from_settings().ok().and_then(|folder| folder.find_copy()) {
+        Some(copy) => error.with_message(format!(
+            "{gone}; `nudge hints recover {}` brings back all hints as they were kept when that copy was made.",
+            copy.display()
         )),
         None => error.with_message(format!("{gone}; store the hint again.")),
     }

@@ -78,6 +78,7 @@ struct KeepingPart {
     why: Option<String>,
     failed: Option<String>,
     aside: Option<String>,
+    backup_failed: Option<String>,
 }
 
 impl KeepingPart {
@@ -126,7 +127,11 @@ pub fn render_status(result: &StatusAnswer) -> String {
         if let Some(kept) = keeping.describe_kept() {
             row("kept", &kept);
         }
-        for (why, what) in [(&keeping.failed, "not up to date"), (&keeping.aside, "put aside")] {
+        for (why, what) in [
+            (&keeping.failed, "not up to date"),
+            (&keeping.aside, "note"),
+            (&keeping.backup_failed, "no copy of today"),
+        ] {
             if let Some(why) = why.as_ref().filter(|_| keeping.on) {
                 row("", &format!("{what}: {}", make_visible(why)));
             }
@@ -321,7 +326,7 @@ mod tests {
             "  hints    1 hint in 2 components, of 5000 at most\n\
              \x20 agents   2 more processes stand by (pids 8, 9)\n\
              \x20 kept     1 hint for next time, in /k\\u{7}; 4 more follow the files of repositories\n\
-             \x20          put aside: x\n\
+             \x20          note: x\n\
              \x20 session  s1, a journal of 4 KiB\n\
              \x20 notes    count 2, last y\n"
         );

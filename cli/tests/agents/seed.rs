@@ -250,10 +250,7 @@ fn until_listed(desk: &Desk, hints: usize) {
 
 /// Lists the keys in the file of kept hints.
 fn kept(desk: &Desk) -> Vec<String> {
-    let file = desk.home.path().join("state/nudge/kept.json");
-    let kept: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
-    let hints = kept["components"]["shop"]["hints"].as_object();
-    hints.into_iter().flatten().map(|(key, _)| key.clone()).collect()
+    kit::kept::list_keys(&desk.home.path().join("data/hints.db"))
 }
 
 /// Runs `nudge stop`; returns its result.

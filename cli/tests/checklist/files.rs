@@ -177,7 +177,7 @@ fn row_6_nothing_of_nudges_own_is_open_to_others_whatever_the_umask() {
     assert_eq!(open_to_others(&own), [] as [String; 0], "while it runs");
     run(&["stop"]);
     assert_eq!(open_to_others(&own), [] as [String; 0], "afterwards");
-    for file in ["deep/data/records.db", "deep/config/nudge/config.toml", "deep/state/nudge/kept.json"] {
+    for file in ["deep/data/records.db", "deep/config/nudge/config.toml", "deep/data/hints.db"] {
         assert!(own.join(file).exists(), "{file}");
     }
 }

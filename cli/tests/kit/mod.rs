@@ -8,6 +8,7 @@ pub mod agent;
 pub mod desk;
 #[cfg(target_os = "linux")]
 pub mod faulty;
+pub mod kept;
 #[cfg(unix)]
 pub mod pty;
 #[cfg(unix)]

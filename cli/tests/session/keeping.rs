@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
+use kit::kept::{find_hint, list_keys, read_hints};
 use kit::pty::{Pty, asked, with_terminal};
 use kit::{PATIENCE, Serve, home, wait_for};
 use serde_json::{Value, json};
@@ -28,12 +29,30 @@ impl User {
         self.0.path().join("state/nudge")
     }
 
-    fn file(&self) -> PathBuf {
+    /// Returns the path of an earlier version's kept file.
+    fn earlier(&self) -> PathBuf {
         self.folder().join("kept.json")
     }
 
-    fn kept(&self) -> Value {
-        std::fs::read(self.file()).map_or(Value::Null, |text| serde_json::from_slice(&text).unwrap())
+    fn data(&self) -> PathBuf {
+        self.0.path().join("data")
+    }
+
+    fn file(&self) -> PathBuf {
+        self.data().join("hints.db")
+    }
+
+    /// Writes the kept file of an earlier version.
+    fn write_earlier(&self, text: &str) {
+        std::fs::create_dir_all(self.folder()).unwrap();
+        std::fs::write(self.earlier(), text).unwrap();
+    }
+
+    /// Returns the files of the folder for state whose names have this beginning, with their texts.
+    fn list_state(&self, begins: &str) -> Vec<(PathBuf, String)> {
+        let paths = std::fs::read_dir(self.folder()).into_iter().flatten().map(|entry| entry.unwrap().path());
+        let is_wanted = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with(begins);
+        paths.filter(is_wanted).map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect()
     }
 
     pub fn command(&self, session: &str, keep: bool) -> Command {
@@ -91,8 +110,11 @@ fn get(serve: &Serve, key: &str) -> Value {
 }
 
 fn kept_keys(user: &User) -> Vec<String> {
-    let kept = user.kept();
-    kept["components"]["a"]["hints"].as_object().into_iter().flat_map(|hints| hints.keys().cloned()).collect()
+    list_keys(&user.file())
+}
+
+fn read_keeping(serve: &Serve) -> Value {
+    serve.call("nudge.status", &json!({}))["result"]["keeping"].clone()
 }
 
 fn until_kept(user: &User, keys: &[&str]) {
@@ -120,10 +142,10 @@ fn a_hint_with_a_duration_is_there_again_with_its_counts() {
     assert_eq!((&before["use_count"], &before["version"]), (&json!(3), &json!(2)));
     serve.close();
     assert_eq!(kept_keys(&user), ["long", "own"]);
-    let text = std::fs::read_to_string(user.file()).unwrap();
-    assert!(!text.contains("secret"), "{text}");
+    let bytes = std::fs::read(user.file()).unwrap();
+    assert!(["secret", "short"].iter().all(|key| !bytes.windows(key.len()).any(|part| part == key.as_bytes())));
     let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode(&user.file()), mode(&user.folder())), (0o600, 0o700));
+    assert_eq!((mode(&user.file()), mode(&user.data())), (0o600, 0o700));
 
     let serve = user.serve("run");
     assert_eq!(get(&serve, "long"), before, "with its counts and times");
@@ -131,11 +153,11 @@ fn a_hint_with_a_duration_is_there_again_with_its_counts() {
     let keeping = serve.call("nudge.status", &json!({}))["result"]["keeping"].clone();
     assert_eq!(keeping, json!({"on": true, "hints": 2, "file": user.file().display().to_string()}));
     let shown = user.said("run", &["status"]);
-    assert!(shown.contains("kept     2 hints for next time, in ") && shown.contains("kept.json"), "{shown}");
+    assert!(shown.contains("kept     2 hints for next time, in ") && shown.contains("hints.db"), "{shown}");
     serve.close();
 }
 
-/// Promise: see `a_damaged_file_is_set_aside_and_named`.
+/// Promise (kept hints): A kill of all processes loses no acknowledged hint with a duration.
 #[test]
 fn a_kill_of_all_processes_loses_nothing_that_was_acknowledged() {
     let user = User::new();
@@ -164,7 +186,7 @@ fn a_kill_loses_nothing_that_is_two_seconds_old() {
     set(&serve, "k", &json!({}));
     wait_for("the file", Duration::from_secs(2), || (kept_keys(&user) == ["k"]).then_some(()));
     serve.call("nudge.bump", &json!({"component": "a", "key": "k"}));
-    let counted = || (user.kept()["components"]["a"]["hints"]["k"]["use_count"] == 1).then_some(());
+    let counted = || (find_hint(&user.file(), "k")["use_count"] == 1).then_some(());
     wait_for("the count", Duration::from_secs(2), counted);
     kill(serve);
     let serve = user.serve("run");
@@ -173,6 +195,25 @@ fn a_kill_loses_nothing_that_is_two_seconds_old() {
     until_kept(&user, &[]);
     kill(serve);
     assert_eq!(get(&user.serve("run"), "k"), Value::Null);
+}
+
+/// Promise (kept hints): The text of a deleted hint is in no part of the database.
+#[test]
+fn nothing_is_left_of_a_deleted_hint() {
+    let user = User::new();
+    let serve = user.serve("run");
+    let value = "zebra crossing ".repeat(100);
+    for key in ["gone", "replaced", "stays"] {
+        serve.call("nudge.set_hint", &json!({"component": "a", "key": key, "value": format!("{key} {value}")}));
+    }
+    until_kept(&user, &["gone", "replaced", "stays"]);
+    serve.call("nudge.delete_hint", &json!({"component": "a", "key": "gone"}));
+    set(&serve, "replaced", &json!({}));
+    until_kept(&user, &["replaced", "stays"]);
+    serve.close();
+    let text = String::from_utf8_lossy(&std::fs::read(user.file()).unwrap()).into_owned();
+    let has = |key: &str| text.contains(&format!("{key} zebra"));
+    assert_eq!((has("gone"), has("replaced"), has("stays")), (false, false, true));
 }
 
 #[test]
@@ -248,14 +289,14 @@ fn without_keep_nothing_is_written_and_the_caller_is_told() {
     let said = user.said("run", &["stop"]);
     assert_eq!(said, "stopped; 4 hints are gone: keep is off; `nudge init` switches it on\n");
     serve.end(PATIENCE);
-    assert!(!user.folder().exists());
+    assert!(!user.folder().exists() && !user.file().exists());
     let serve = user.serve("run");
     assert_eq!(get(&serve, "t"), Value::Null);
     assert_eq!(user.said("run", &["stop"]), "stopped\n");
     drop(serve);
 }
 
-/// Promise (kept hints): `nudge stop` says how many hints end, and `nudge forget` empties the file.
+/// Promise (kept hints): `nudge stop` says how many hints end, and `nudge forget` removes what is kept.
 #[test]
 fn stop_names_the_kept_hints() {
     let user = User::new();
@@ -287,9 +328,10 @@ fn the_default_ttl_decides_where_it_is_set() {
     until_kept(&user, &["k"]);
 }
 
-/// Promise (kept hints): Nudge overwrites no kept file that it has not read, and sets a damaged one aside.
+/// Promise (kept hints): A `kept.json` of an earlier version that cannot be read is set aside and named, and nothing of
+/// it is lost.
 #[test]
-fn a_damaged_file_is_set_aside_and_named() {
+fn a_damaged_file_of_an_earlier_version_is_set_aside_and_named() {
     for damage in [
         "{\"components\": {\"a\"",
         "[]",
@@ -298,74 +340,148 @@ fn a_damaged_file_is_set_aside_and_named() {
         "{\"schema_version\":\"9.0\",\"components\":{\"a\":{\"hints\":{\"k\":\"x\"}}}}",
     ] {
         let user = User::new();
-        std::fs::create_dir_all(user.folder()).unwrap();
-        std::fs::write(user.file(), damage).unwrap();
+        user.write_earlier(damage);
         let serve = user.serve("run");
-        let status = serve.call("nudge.status", &json!({}))["result"]["keeping"].clone();
+        let status = read_keeping(&serve);
         assert_eq!(status["on"], true, "{status}");
         let aside = status["aside"].as_str().unwrap_or_else(|| panic!("{damage}: {status}"));
         set(&serve, "k", &json!({}));
         serve.close();
         assert_eq!(kept_keys(&user), ["k"]);
-        let names: Vec<_> = std::fs::read_dir(user.folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
-        let kept = names.iter().find(|path| path.to_str().unwrap().contains("kept-aside-")).unwrap();
-        assert_eq!(std::fs::read_to_string(kept).unwrap(), damage);
-        assert!(aside.contains(kept.to_str().unwrap()), "{aside}");
+        let kept = user.list_state("kept-aside-");
+        assert_eq!(kept.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>(), [damage]);
+        assert!(aside.contains(kept[0].0.to_str().unwrap()), "{aside}");
+        assert!(!user.earlier().exists());
     }
 }
 
-/// Replaces the kept file with an older one, as a user who restores a backup does.
-type Put = fn(file: &Path, older: &str);
+/// Returns a kept file as an earlier version wrote it.
+fn to_earlier(hints: &Value) -> String {
+    json!({"schema_version": "1.0", "session_id": "s", "components": {"a": hints}}).to_string()
+}
 
-const PUTS: [(&str, Put); 3] = [
-    ("moved there", |file, older| {
-        let backup = file.with_file_name("backup");
-        std::fs::write(&backup, older).unwrap();
-        std::fs::rename(backup, file).unwrap();
-    }),
-    ("written over it", |file, older| std::fs::write(file, older).unwrap()),
-    ("moved there after it was removed", |file, older| {
-        std::fs::remove_file(file).unwrap();
-        let backup = file.with_file_name("backup");
-        std::fs::write(&backup, older).unwrap();
-        std::fs::rename(backup, file).unwrap();
-    }),
-];
-
-/// Promise (kept hints): If another program replaces the kept file while a session keeps hints, the new file is set
-/// aside and named, and never overwritten.
+/// Promise (kept hints): The hints of an earlier version's `kept.json` are read once, byte for byte, and the file is
+/// then called `kept.json.imported`.
 #[test]
-fn a_file_that_is_put_back_while_a_session_keeps_is_set_aside() {
-    for (how, put) in PUTS {
+fn the_file_of_an_earlier_version_is_read_once() {
+    let user = User::new();
+    let body = r#"{"value":{"type":"json","data":{"z":1.0,"a":2}},"meta":{"ttl":"P365D"},"version":3,"use_count":7,"created_at":"2026-11-20T00:00:00.000Z","updated_at":"2026-11-21T00:00:00.000Z"}"#;
+    let text =
+        format!(r#"{{"schema_version":"1.0","session_id":"s","components":{{"a":{{"hints":{{"k":{body}}}}}}}}}"#);
+    user.write_earlier(&text);
+    let over = to_earlier(&json!({"hints": {"over": {"value": "y", "meta": {"ttl": "P30D"}}}}));
+    std::fs::write(user.folder().join("kept-over.json"), over).unwrap();
+    // A command that only reads has the hints too, and changes no file.
+    assert!(user.said("run", &["get", "a", "k", "--json"]).contains(r#""data":{"z":1.0,"a":2}"#));
+    assert!(user.earlier().exists() && !user.file().exists());
+    // The new version keeps an unchanged hint byte for byte, also before it writes it anew.
+    let serve = user.serve("run");
+    let hint = get(&serve, "k");
+    assert_eq!((&hint["version"], &hint["use_count"]), (&json!(3), &json!(7)));
+    assert_eq!(get(&serve, "over")["value"], "y", "there is room for it");
+    let data = read_hints(&user.file()).iter().map(|hint| hint.body.contains(r#""data":{"z":1.0,"a":2}"#)).next();
+    assert_eq!(data, Some(true));
+    assert_eq!(read_keeping(&serve).get("aside"), None);
+    assert!(!user.earlier().exists() && !user.folder().join("kept-over.json").exists());
+    assert_eq!(std::fs::read_to_string(user.folder().join("kept.json.imported")).unwrap(), text);
+    serve.call("nudge.delete_hint", &json!({"component": "a", "key": "k"}));
+    serve.close();
+    assert_eq!(kept_keys(&user), ["over"]);
+
+    // As after a kill between the write and the renaming: the file is there again, and is not read again.
+    std::fs::rename(user.folder().join("kept.json.imported"), user.earlier()).unwrap();
+    std::fs::rename(user.folder().join("kept-over.json.imported"), user.folder().join("kept-over.json")).unwrap();
+    let serve = user.serve("run");
+    assert_eq!(get(&serve, "k"), Value::Null, "deleted since");
+    assert!(!user.earlier().exists());
+    serve.close();
+
+    // A file that an earlier version has written since is read, too. Its newer hints win.
+    let newer = json!({"value": "new", "meta": {"ttl": "P30D"}, "updated_at": "2099-01-01T00:00:00.000Z"});
+    let older = json!({"value": "old", "meta": {"ttl": "P30D"}, "updated_at": "2020-01-01T00:00:00.000Z"});
+    let serve = user.serve("run");
+    set(&serve, "mine", &json!({}));
+    serve.close();
+    user.write_earlier(&to_earlier(&json!({"hints": {"k": newer, "mine": older}})));
+    let serve = user.serve("run");
+    assert_eq!((&get(&serve, "k")["value"], &get(&serve, "mine")["value"]), (&json!("new"), &json!("x")));
+    assert_eq!(user.list_state("kept.json.imported").len(), 2, "none is replaced");
+    serve.close();
+}
+
+#[test]
+fn the_file_of_an_earlier_version_that_still_runs_is_left_to_it() {
+    let user = User::new();
+    user.write_earlier(&to_earlier(&json!({"hints": {"k": {"value": "x", "meta": {"ttl": "P30D"}}}})));
+    let lock = std::fs::File::create(user.folder().join("kept.lock")).unwrap();
+    lock.lock().unwrap();
+    let serve = user.serve("run");
+    let told = read_keeping(&serve)["aside"].clone();
+    assert!(told.as_str().unwrap().contains("is kept by a session of an earlier version"), "{told}");
+    assert_eq!(get(&serve, "k"), Value::Null);
+    serve.close();
+    drop(lock);
+    let serve = user.serve("run");
+    assert_eq!(get(&serve, "k")["value"], "x");
+    serve.close();
+}
+
+/// Puts a copy in the place of the database.
+type PutCopy = fn(user: &User, copy: &Path);
+
+/// Makes a copy of the database while a session has it.
+fn copy_database(user: &User) -> PathBuf {
+    let copy = user.0.path().join("copy.db");
+    user.said("run", &["hints", "backup", copy.to_str().unwrap()]);
+    copy
+}
+
+/// Promise (kept hints): A copy that takes the place of the database while a session keeps hints is read into the
+/// session, and no hint of the session is lost.
+#[test]
+fn a_copy_that_is_put_back_while_a_session_keeps_is_read() {
+    let puts: [(&str, PutCopy); 3] = [
+        ("moved there", |user, copy| std::fs::rename(copy, user.file()).unwrap()),
+        ("moved there after it was removed", |user, copy| {
+            std::fs::remove_file(user.file()).unwrap();
+            std::fs::rename(copy, user.file()).unwrap();
+        }),
+        ("recovered", |user, copy| {
+            let said = user.said("else", &["hints", "recover", copy.to_str().unwrap(), "--yes"]);
+            assert!(said.contains("✔ 4 hints kept") && said.contains("-replaced.db"), "{said}");
+        }),
+    ];
+    for (how, put) in puts {
         let user = User::new();
         let serve = user.serve("run");
         set(&serve, "old", &json!({}));
-        until_kept(&user, &["old"]);
-        let older = std::fs::read_to_string(user.file()).unwrap();
+        set(&serve, "both", &json!({}));
+        until_kept(&user, &["both", "old"]);
+        let copy = copy_database(&user);
         serve.call("nudge.delete_hint", &json!({"component": "a", "key": "old"}));
+        serve.call("nudge.bump", &json!({"component": "a", "key": "both"}));
         set(&serve, "new", &json!({}));
-        until_kept(&user, &["new"]);
-        put(&user.file(), &older);
+        set(&serve, "next", &json!({}));
+        until_kept(&user, &["both", "new", "next"]);
+        // A write that ends while the copy is put there is repeated in the copy. So this waits for its end.
+        wait_for("the end of the write", PATIENCE, || (read_keeping(&serve)["hints"] == 3).then_some(()));
+        put(&user, &copy);
+        if how == "recovered" {
+            assert_eq!(get(&serve, "old")["value"], "x", "at once");
+        }
         set(&serve, "newer", &json!({}));
-        until_kept(&user, &["new", "newer"]);
-        let told = serve.call("nudge.status", &json!({}))["result"]["keeping"]["aside"].clone();
-        let told = told.as_str().unwrap_or_else(|| panic!("{how}: nothing is told"));
-        let names: Vec<_> = std::fs::read_dir(user.folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
-        let aside = names.iter().find(|path| path.to_str().unwrap().contains("kept-aside-")).expect(how);
-        assert!(told.contains(aside.to_str().unwrap()), "{how}: {told}");
-        assert_eq!(std::fs::read_to_string(aside).unwrap(), older, "{how}");
-        let report = String::from_utf8(user.run("run", &["doctor"]).stdout).unwrap();
-        assert!(report.contains("kept-aside-") && report.contains("`nudge import FILE`"), "{how}: {report}");
-        assert_eq!(user.run("run", &["import", aside.to_str().unwrap()]).status.code(), Some(0), "{how}");
+        until_kept(&user, &["both", "new", "newer", "next", "old"]);
         assert_eq!(get(&serve, "old")["value"], "x", "{how}");
+        assert_eq!(get(&serve, "both")["use_count"], 1, "{how}");
+        assert_eq!(read_keeping(&serve).get("failed"), None, "{how}");
         serve.close();
-        assert_eq!(kept_keys(&user), ["new", "newer", "old"], "{how}");
+        assert_eq!(kept_keys(&user), ["both", "new", "newer", "next", "old"], "{how}");
     }
 }
 
-/// Promise (kept hints): If the kept file or its folder is removed, the session writes all kept hints again.
+/// Promise (kept hints): If the database or its folder is removed, the session writes all kept hints again.
 #[test]
-fn a_file_that_is_removed_while_a_session_keeps_is_written_again() {
+fn a_database_that_is_removed_while_a_session_keeps_is_written_again() {
     let user = User::new();
     let serve = user.serve("run");
     set(&serve, "first", &json!({}));
@@ -373,49 +489,165 @@ fn a_file_that_is_removed_while_a_session_keeps_is_written_again() {
     std::fs::remove_file(user.file()).unwrap();
     set(&serve, "second", &json!({}));
     until_kept(&user, &["first", "second"]);
-    std::fs::remove_dir_all(user.folder()).unwrap();
+    std::fs::remove_dir_all(user.data()).unwrap();
     set(&serve, "third", &json!({}));
     until_kept(&user, &["first", "second", "third"]);
-    let keeping = serve.call("nudge.status", &json!({}))["result"]["keeping"].clone();
+    let keeping = read_keeping(&serve);
     assert_eq!((&keeping["aside"], &keeping["failed"]), (&Value::Null, &Value::Null), "{keeping}");
-    // The session has locked the new file, so another session keeps no hints.
+    // The session has locked the new folder, so another session keeps no hints.
     let other = user.serve("else");
-    assert_eq!(other.call("nudge.status", &json!({}))["result"]["keeping"]["on"], false);
+    assert_eq!(read_keeping(&other)["on"], false);
     other.close();
-    // Now another session holds the lock. This session must not overwrite the other's file.
-    std::fs::remove_dir_all(user.folder()).unwrap();
+    // Now another session holds the lock. This session must not overwrite the other's hints.
+    std::fs::remove_dir_all(user.data()).unwrap();
     let other = user.serve("else");
     set(&other, "other", &json!({}));
     until_kept(&user, &["other"]);
     set(&serve, "fourth", &json!({}));
-    let failed = wait_for("the status to tell it", PATIENCE, || {
-        serve.call("nudge.status", &json!({}))["result"]["keeping"]["failed"].as_str().map(str::to_owned)
-    });
-    assert!(failed.contains("another session keeps hints there now"), "{failed}");
+    let failed =
+        wait_for("the status to tell it", PATIENCE, || read_keeping(&serve)["failed"].as_str().map(str::to_owned));
+    assert!(failed.contains("Another session keeps hints in "), "{failed}");
     assert_eq!(kept_keys(&user), ["other"]);
     other.close();
     set(&serve, "fifth", &json!({}));
-    until_kept(&user, &["fifth", "first", "fourth", "second", "third"]);
-    let aside = serve.call("nudge.status", &json!({}))["result"]["keeping"]["aside"].clone();
-    assert!(aside.as_str().is_some_and(|told| told.contains("kept-aside-")), "{aside}");
+    until_kept(&user, &["fifth", "first", "fourth", "other", "second", "third"]);
+    assert_eq!(get(&serve, "other")["value"], "x", "the hints of both are there");
     serve.close();
+}
+
+/// Promise (kept hints): A database that is removed after a copy of it was made is written again by the session that
+/// has its hints, and a hint that was deleted since the copy does not come back. Without such a session the user decides
+/// whether the copy comes back.
+#[test]
+fn a_removed_database_with_a_copy_is_written_again() {
+    let user = User::new();
+    let serve = user.serve("run");
+    set(&serve, "first", &json!({}));
+    set(&serve, "gone", &json!({}));
+    serve.close();
+    // The first change of another process makes the copy of the day.
+    let serve = user.serve("run");
+    serve.call("nudge.delete_hint", &json!({"component": "a", "key": "gone"}));
+    until_kept(&user, &["first"]);
+    assert_eq!(std::fs::read_dir(user.data().join("backups")).unwrap().count(), 1);
+    std::fs::remove_file(user.file()).unwrap();
+    set(&serve, "second", &json!({}));
+    until_kept(&user, &["first", "second"]);
+    assert_eq!(get(&serve, "gone"), Value::Null);
+    let told = read_keeping(&serve)["aside"].clone();
+    assert!(told.as_str().is_some_and(|told| told.contains("is in its place")), "{told}");
+    serve.close();
+
+    std::fs::remove_file(user.file()).unwrap();
+    let serve = user.serve("run");
+    set(&serve, "third", &json!({}));
+    let failed =
+        wait_for("the status to tell it", PATIENCE, || read_keeping(&serve)["failed"].as_str().map(str::to_owned));
+    assert!(failed.contains("is empty, and its newest backup is not; `nudge hints recover "), "{failed}");
+    let copy = failed.split("recover ").nth(1).unwrap().split('`').next().unwrap();
+    user.said("run", &["hints", "recover", copy, "--yes"]);
+    assert_eq!(get(&serve, "first")["value"], "x");
+    until_kept(&user, &["first", "gone", "third"]);
+    serve.close();
+}
+
+/// Promise (kept hints): A damaged database is set aside and named. The newest copy takes its place, and no hint of the
+/// running session is lost.
+#[test]
+fn a_damaged_database_is_set_aside_and_named() {
+    for (has_copy, is_running) in [(false, false), (false, true), (true, false), (true, true)] {
+        let case = format!("copy: {has_copy}, running: {is_running}");
+        let user = User::new();
+        let serve = user.serve("run");
+        set(&serve, "first", &json!({}));
+        serve.close();
+        let serve = user.serve("run");
+        if has_copy {
+            set(&serve, "second", &json!({}));
+            until_kept(&user, &["first", "second"]);
+        }
+        let running = if is_running {
+            set(&serve, "last", &json!({}));
+            wait_for("the last", PATIENCE, || kept_keys(&user).contains(&"last".to_owned()).then_some(()));
+            Some(serve)
+        } else {
+            serve.close();
+            None
+        };
+        if !has_copy {
+            let _ = std::fs::remove_dir_all(user.data().join("backups"));
+        }
+        let damaged = user.0.path().join("damaged");
+        std::fs::write(&damaged, "no database ".repeat(1_000)).unwrap();
+        std::fs::rename(damaged, user.file()).unwrap();
+        let serve = running.unwrap_or_else(|| {
+            let refused = user.run("run", &["get", "a", "first"]);
+            let told = String::from_utf8(refused.stderr).unwrap();
+            assert!(told.contains("hints.db cannot be read (the file is damaged)"), "{case}: {told}");
+            user.serve("run")
+        });
+        set(&serve, "new", &json!({}));
+        let is_sound = || std::fs::read(user.file()).is_ok_and(|bytes| bytes.starts_with(b"SQLite"));
+        wait_for("the new hint", PATIENCE, || {
+            (is_sound() && kept_keys(&user).contains(&"new".to_owned())).then_some(())
+        });
+        let keeping = read_keeping(&serve);
+        assert!(keeping["aside"].as_str().is_some_and(|told| told.contains(" was damaged")), "{case}: {keeping}");
+        assert_eq!(keeping.get("failed"), None, "{case}");
+        assert_eq!(!get(&serve, "first").is_null(), has_copy || is_running, "{case}");
+        assert_eq!(kept_keys(&user).contains(&"last".to_owned()), is_running, "{case}");
+        serve.close();
+    }
+}
+
+/// Promise (kept hints): A database of a later version stays as it is. The session says so, and leaves its own hints in
+/// a file that `nudge import` reads.
+#[test]
+fn a_database_of_a_later_version_is_left_alone() {
+    let user = User::new();
+    let serve = user.serve("run");
+    set(&serve, "first", &json!({}));
+    serve.close();
+    super::older::of_version(&user.file(), 99);
+    let bytes = std::fs::read(user.file()).unwrap();
+    let refused = user.run("run", &["get", "a", "first"]);
+    let told = String::from_utf8(refused.stderr).unwrap();
+    assert!(told.contains("were written by a newer nudge"), "{told}");
+    let serve = user.serve("run");
+    let failed = read_keeping(&serve)["failed"].clone();
+    assert!(failed.as_str().unwrap().ends_with("hints.db was written by a newer nudge; update this one"), "{failed}");
+    set(&serve, "second", &json!({}));
+    let said = user.said("run", &["stop"]);
+    assert!(said.contains("1 hint is in ") && said.contains("which `nudge import` reads"), "{said}");
+    drop(serve);
+    assert_eq!(std::fs::read(user.file()).unwrap(), bytes);
+    let left = user.list_state("left-");
+    assert!(left.len() == 1 && left[0].1.contains("second"), "{left:?}");
 }
 
 #[test]
 fn a_hint_that_makes_no_sense_does_not_cost_the_others() {
     let user = User::new();
-    std::fs::create_dir_all(user.folder()).unwrap();
     let hints = json!({"components": {"a": {"hints": {
         "good": {"value": "x", "meta": {"ttl": "P30D"}},
         "bad": {"value": "x", "meta": {"scoop": 1}},
         "over": {"value": "x", "meta": {"ttl": "PT1S"}, "updated_at": "2020-01-01T00:00:00.000Z"},
     }}}});
-    std::fs::write(user.file(), hints.to_string()).unwrap();
-    let serve = user.serve("run");
-    let status = serve.call("nudge.status", &json!({}))["result"]["keeping"].clone();
-    assert!(status["aside"].as_str().unwrap().contains("1 of its hints make no sense"), "{status}");
-    serve.close();
-    assert_eq!(kept_keys(&user), ["good"]);
+    user.write_earlier(&hints.to_string());
+    for _ in 0..2 {
+        let serve = user.serve("run");
+        let status = read_keeping(&serve);
+        assert!(status["aside"].as_str().unwrap().contains("1 of its hints make no sense"), "{status}");
+        set(&serve, "good", &json!({}));
+        serve.close();
+        assert_eq!(kept_keys(&user), ["good"]);
+        // The hint stays for a version that understands it.
+        let waiting: Vec<_> = read_hints(&user.file()).into_iter().filter(|hint| hint.waits).collect();
+        assert_eq!(
+            waiting.iter().map(|hint| hint.body.as_str()).collect::<Vec<_>>(),
+            [r#"{"value":"x","meta":{"scoop":1}}"#]
+        );
+    }
 }
 
 #[test]
@@ -457,7 +689,7 @@ fn the_most_used_find_room_and_the_others_come_back() {
     let lower = with("2");
     assert!(["k3", "k4"].iter().all(|key| !get(&lower, key).is_null()), "in use, whatever they are called");
     let told = lower.call("nudge.status", &json!({}))["result"]["keeping"]["aside"].clone();
-    assert!(told.as_str().unwrap().contains("kept-over.json"), "{told}");
+    assert!(told.as_str().unwrap().contains("hints.db until there is room"), "{told}");
     lower.close();
     let middle = with("3");
     assert!(["k3", "k4"].iter().all(|key| !get(&middle, key).is_null()));
@@ -469,11 +701,13 @@ fn the_most_used_find_room_and_the_others_come_back() {
     let keeping = raised.call("nudge.status", &json!({}))["result"]["keeping"].clone();
     assert_eq!(keeping.get("aside"), None, "{keeping}");
     raised.close();
-    let names: Vec<_> = std::fs::read_dir(user.folder()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert!(!names.iter().any(|name| name == "kept-over.json"), "{names:?}");
-    assert!(names.iter().any(|name| name == "kept-before.json"), "{names:?}");
+    assert!(read_hints(&user.file()).iter().all(|hint| !hint.waits));
+    // `nudge forget` removes the copies and the files of earlier versions, too.
+    std::fs::write(user.folder().join("kept-before.json"), "{}").unwrap();
     user.said("run", &["forget", "--yes"]);
-    assert!(!user.folder().join("kept-before.json").exists(), "forgotten is forgotten");
+    assert_eq!((user.list_state("kept"), user.file().exists()), (Vec::new(), false), "forgotten is forgotten");
+    let copies = std::fs::read_dir(user.data().join("backups")).unwrap();
+    assert_eq!(copies.count(), 0);
 }
 
 /// Promise (kept hints): A clock that is wrong for seconds destroys no hint, neither at the start of a session nor
@@ -486,14 +720,16 @@ fn a_start_with_a_wrong_clock_loses_nothing() {
     set(&serve, "month", &json!({"ttl": "P30D"}));
     serve.close();
     // A correct clock wrote the kept hints forty days ago. Now the clock is forty days fast.
-    let text = std::fs::read_to_string(user.file()).unwrap();
-    let stamp = |name: &str| text.split(name).nth(1).unwrap()[3..27].to_owned();
-    let now = chrono_ms(&stamp("updated_at"));
-    let earlier = text.replace(&stamp("updated_at"), &written(now - 40 * 86_400_000));
-    let earlier = earlier.replace(&stamp("created_at"), &written(now - 40 * 86_400_000));
-    std::fs::write(user.file(), earlier).unwrap();
+    let hint = find_hint(&user.file(), "month");
+    let now = chrono_ms(hint["updated_at"].as_str().unwrap());
+    let mut earlier = hint.clone();
+    for name in ["updated_at", "created_at"] {
+        earlier[name] = written(now - 40 * 86_400_000).into();
+    }
+    user.write_earlier(&to_earlier(&json!({"hints": {"month": earlier}})));
     std::fs::remove_file(user.folder().join("clock.json")).unwrap();
-    let file = std::fs::File::options().write(true).open(user.file()).unwrap();
+    std::fs::remove_dir_all(user.data()).unwrap();
+    let file = std::fs::File::options().write(true).open(user.earlier()).unwrap();
     file.set_modified(std::time::SystemTime::now() - DAY * 40).unwrap();
     let serve = user.serve("run");
     assert_eq!(get(&serve, "month"), Value::Null, "reads follow the clock");
@@ -510,7 +746,7 @@ fn written(ms: i64) -> String {
     nudge_core::clock::rfc3339::format_time(ms)
 }
 
-/// Promise: see `a_damaged_file_is_set_aside_and_named`.
+/// Promise (kept hints): One session at a time keeps hints, and another one says which.
 #[test]
 fn one_session_at_a_time_keeps() {
     let user = User::new();
@@ -575,7 +811,7 @@ fn a_link_in_place_of_the_file_is_neither_read_nor_written_through() {
     std::fs::create_dir_all(user.folder()).unwrap();
     let elsewhere = user.0.path().join("elsewhere.json");
     std::fs::write(&elsewhere, "{\"components\":{\"a\":{\"hints\":{\"planted\":\"x\"}}}}").unwrap();
-    std::os::unix::fs::symlink(&elsewhere, user.file()).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, user.earlier()).unwrap();
     let before = std::fs::read_to_string(&elsewhere).unwrap();
     let serve = user.serve("run");
     assert_eq!(get(&serve, "planted"), Value::Null);
@@ -583,6 +819,17 @@ fn a_link_in_place_of_the_file_is_neither_read_nor_written_through() {
     serve.close();
     assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), before);
     assert_eq!(kept_keys(&user), ["k"]);
+    // The same for the database.
+    let moved = user.0.path().join("moved.db");
+    std::fs::rename(user.file(), &moved).unwrap();
+    std::os::unix::fs::symlink(&moved, user.file()).unwrap();
+    let before = std::fs::read(&moved).unwrap();
+    let serve = user.serve("run");
+    assert_eq!(get(&serve, "k"), Value::Null);
+    let failed = read_keeping(&serve)["failed"].clone();
+    assert!(failed.as_str().unwrap().contains("is not a regular file of this user's alone"), "{failed}");
+    serve.close();
+    assert_eq!(std::fs::read(&moved).unwrap(), before);
 }
 
 #[test]
@@ -696,22 +943,25 @@ fn without_a_server_what_is_kept_is_read() {
     assert_eq!(run(&["set", "a", "build", "make"]).0, 3);
     assert_eq!(std::fs::read(user.file()).unwrap(), kept);
 
-    // The changes of the next session leave a backup of the kept file, and an import restores it.
+    // The first change of the next process leaves a copy of the database, and a recovery restores it.
     let serve = user.serve("a");
     set(&serve, "new", &json!({"ttl": "P30D"}));
     until_kept(&user, &["build", "new"]);
     assert_eq!(user.run("a", &["stop"]).status.code(), Some(0));
     drop(serve);
     let (_, _, told) = run(&["undo"]);
-    assert!(told.contains("nudge import") && told.contains("kept-before.json"), "{told}");
+    let copy = told.split("`nudge hints recover ").nth(1).unwrap().split('`').next().unwrap();
+    let (code, said, _) = run(&["hints", "recover", copy, "--yes"]);
+    assert!(code == 0 && said.contains("✔ 1 hint kept"), "{said}");
+    assert_eq!(kept_keys(&user), ["build"]);
 
     for text in ["{\"x", "[]", "{\"components\": 5}"] {
-        std::fs::write(user.file(), text).unwrap();
+        user.write_earlier(text);
         for words in [&["get", "a", "build"][..], &["ls"], &["status"]] {
             let (code, said, told) = run(words);
             assert_eq!((code, &*said), (3, ""), "{words:?}");
             assert!(told.contains("kept.json cannot be read"), "{words:?}: {told}");
         }
-        assert_eq!(std::fs::read_to_string(user.file()).unwrap(), text);
+        assert_eq!(std::fs::read_to_string(user.earlier()).unwrap(), text);
     }
 }

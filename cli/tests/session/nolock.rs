@@ -133,21 +133,21 @@ fn a_session_whose_locks_stop_working_goes_on_and_no_second_one_begins() {
     session.end();
 }
 
-/// Promise (kept hints): On a file system without locks Nudge keeps no hints, the kept file stays as it is, and the
+/// Promise (kept hints): On a file system without locks Nudge keeps no hints, the kept hints stay as they are, and the
 /// session says so.
 #[test]
-fn nothing_is_kept_without_locks_in_the_folder_for_state_and_all_are_told() {
-    let lab = Lab::new("/state/");
+fn nothing_is_kept_without_locks_in_the_folder_for_data_and_all_are_told() {
+    let lab = Lab::new("/data/");
     lab.disk.disarm();
     let serve = lab.serve();
     lab.done(&["set", "web", "build", "make", "--ttl", "P3D"]);
     serve.close();
-    let file = lab.desk.home.path().join("state/nudge/kept.json");
-    let before = fs::read_to_string(&file).unwrap();
-    assert!(before.contains("make"));
+    let file = lab.desk.home.path().join("data/hints.db");
+    let before = fs::read(&file).unwrap();
+    assert_eq!(kit::kept::list_keys(&file), ["build"]);
     lab.disk.arm(NO_LOCKS);
     let folder = file.parent().unwrap().display().to_string();
-    let check = |said: &str| assert!(said.contains(&folder) && said.contains("so set XDG_STATE_HOME to"), "{said}");
+    let check = |said: &str| assert!(said.contains(&folder) && said.contains("so set NUDGE_DATA_DIR to"), "{said}");
     let serve = lab.serve();
     check(&lab.done(&["set", "web", "port", "8080", "--ttl", "P3D"]));
     check(&lab.done(&["status"]));
@@ -155,18 +155,25 @@ fn nothing_is_kept_without_locks_in_the_folder_for_state_and_all_are_told() {
     assert!(report.contains("✘ kept hints"), "{report}");
     check(&report);
     check(&lab.refused(&["forget", "--yes"]));
+    check(&lab.done(&["stop"]));
+    drop(serve);
+    assert_eq!(fs::read(&file).unwrap(), before);
+    lab.disk.disarm();
+    let serve = lab.serve();
+    assert!(lab.done(&["get", "web", "build"]).contains("make"));
+    serve.close();
+}
+
+#[test]
+fn nothing_is_set_up_without_locks_in_the_folder_for_state() {
+    let lab = Lab::new("/state/");
+    let folder = lab.desk.home.path().join("state/nudge").display().to_string();
+    let check = |said: &str| assert!(said.contains(&folder) && said.contains("so set XDG_STATE_HOME to"), "{said}");
     fs::create_dir_all(lab.desk.home.path().join(".cursor")).unwrap();
     let refused = lab.run(&["init", "cursor", "--yes"]);
     assert!(!refused.status.success());
     let said = String::from_utf8(refused.stderr).unwrap();
     check(said.lines().last().unwrap());
-    check(&lab.done(&["stop"]));
-    drop(serve);
-    assert_eq!(fs::read_to_string(&file).unwrap(), before);
-    lab.disk.disarm();
-    let serve = lab.serve();
-    assert!(lab.done(&["get", "web", "build"]).contains("make"));
-    serve.close();
 }
 
 /// Promise (storage): On a file system without locks no record is acknowledged, and the refusal says what to do.

@@ -66,11 +66,13 @@ fn exports_of_every_version_are_imported() {
 
 #[test]
 fn hints_that_every_version_kept_are_there_again() {
-    for file in left_behind("kept-") {
-        let desk = Desk::new();
-        put(&file, &desk.home.path().join("state/nudge/kept.json"));
-        let _serve = Serve::spawn(keeping(&desk), &desk.runtime);
-        holds_all(&desk);
+    for (begins, target) in [("kept-", "state/nudge/kept.json"), ("hints-", "data/hints.db")] {
+        for file in left_behind(begins) {
+            let desk = Desk::new();
+            put(&file, &desk.home.path().join(target));
+            let _serve = Serve::spawn(keeping(&desk), &desk.runtime);
+            holds_all(&desk);
+        }
     }
 }
 
@@ -133,7 +135,7 @@ fn file_below(folder: &Path, name: &str) -> PathBuf {
 
 /// Writes the number of migrations into the header of a database
 /// (<https://sqlite.org/fileformat2.html#user_version_number>).
-fn of_version(file: &Path, version: u32) {
+pub fn of_version(file: &Path, version: u32) {
     assert!(!file.with_extension("db-wal").exists(), "what is logged would count");
     fs::OpenOptions::new().write(true).open(file).unwrap().write_all_at(&version.to_be_bytes(), 60).unwrap();
 }

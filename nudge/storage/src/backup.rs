@@ -13,8 +13,9 @@ use nudge_core::error::{Error, Result};
 use nudge_os::dir::{FileKind, PrivateDir};
 use rusqlite::Connection;
 
+use crate::app::DatabaseOpening;
 use crate::fault::{DatabasePlace, TransactionFailure};
-use crate::open;
+use crate::{log_owner, open};
 
 /// The name of the folder with the copies; the folder is beside the database.
 pub(crate) const FOLDER: &str = "backups";
@@ -39,6 +40,11 @@ pub(crate) fn format_date(now: Millis) -> String {
     rfc3339::format_time(now)[..DATE_BYTES].to_owned()
 }
 
+/// Returns a time for the name of a file. Some file systems allow no colon in a name.
+fn format_file_time(now: Millis) -> String {
+    rfc3339::format_time(now)[..SECOND_BYTES].replace(':', "-")
+}
+
 /// Returns true when a copy with this date exists.
 pub(crate) fn is_there(place: &DatabasePlace, date: &str) -> bool {
     let date = parse_day(date);
@@ -49,6 +55,70 @@ pub(crate) fn is_there(place: &DatabasePlace, date: &str) -> bool {
 pub(crate) fn find_newest(place: &DatabasePlace) -> Option<PathBuf> {
     let copy = list_copies(place).pop()?;
     Some(place.folder.join(FOLDER).join(copy.name))
+}
+
+/// Returns the path of the newest automatic copy of a database; `None` when there is no copy.
+pub fn find_newest_copy(opening: &DatabaseOpening<'_>) -> Option<PathBuf> {
+    find_newest(&DatabasePlace::from_opening(opening))
+}
+
+/// Lists the files beside the copies that hold the contents of a replaced or damaged database.
+pub fn list_set_aside(opening: &DatabaseOpening<'_>) -> Vec<PathBuf> {
+    let place = DatabasePlace::from_opening(opening);
+    let path = place.folder.join(FOLDER);
+    let is_apart = |name: &String| {
+        let rest = name.strip_prefix(place.name).and_then(|rest| rest.strip_prefix('-'));
+        rest.is_some_and(|rest| rest.strip_suffix(".db").is_some()) && BackupFile::parse(&place, name.clone()).is_none()
+    };
+    let mut apart: Vec<_> = list_names(&path).filter(is_apart).map(|name| path.join(name)).collect();
+    apart.sort();
+    apart
+}
+
+/// Moves a damaged database that has no copy to the files of [`list_set_aside`], so that the next opening begins anew.
+/// Other programs may still be able to read some of it. The caller has closed the database, and knows that no other
+/// process writes it. Returns the new path.
+///
+/// # Errors
+/// `E_UNAVAILABLE` when the file cannot be moved; it then keeps its name.
+pub fn move_damaged_aside(opening: &DatabaseOpening<'_>) -> Result<PathBuf> {
+    let place = DatabasePlace::from_opening(opening);
+    let path = place.folder.join(FOLDER);
+    PrivateDir::open(&path, true).map_err(|unfit| refusal_error(&path, unfit))?;
+    let time = format_file_time(opening.clock.now());
+    let mut names = (1_u32..).map(|number| path.join(format!("{}-{time}.{number}-damaged.db", place.name)));
+    let free = names.find(|path| path.symlink_metadata().is_err());
+    let free = free.ok_or_else(|| refusal_error(&path, "has no name left"))?;
+    std::fs::rename(place.path(), &free).map_err(|error| refusal_error(&path, error))?;
+    let log = format!("{}-wal", place.file_name());
+    if place.folder.join(&log).symlink_metadata().is_ok() {
+        let kept = log_owner::keep_log(&place, &log, &format_date(opening.clock.plausible_time()));
+        kept.map_err(|error| refusal_error(&path, error))?;
+    }
+    Ok(free)
+}
+
+/// Removes a database with its log and its automatic copies, and leaves the files of [`list_set_aside`]. The caller has
+/// closed the database, and knows that no other process writes it.
+///
+/// # Errors
+/// `E_UNAVAILABLE` when a file exists and cannot be removed.
+pub fn remove_database(opening: &DatabaseOpening<'_>) -> Result<()> {
+    let place = DatabasePlace::from_opening(opening);
+    let copies = list_copies(&place).into_iter().map(|copy| place.folder.join(FOLDER).join(copy.name));
+    // Removes the log first: a database without its log is older, and a log without its database is another's.
+    let beside = ["-wal", "-shm", ""].map(|end| place.folder.join(format!("{}{end}", place.file_name())));
+    for path in copies.chain(beside) {
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                let message = format!("Cannot remove {}: {error}; make its folder writable.", path.display());
+                return Err(Error::unavailable(message));
+            }
+            _ => {}
+        }
+    }
+    log_owner::forget_owner(&place);
+    Ok(())
 }
 
 /// Makes the copy of a day, or the copy before a migration from `version`. Then removes copies that are no longer
@@ -127,8 +197,7 @@ fn keep_apart(
 ) -> Result<PathBuf, TransactionFailure> {
     let path = place.folder.join(FOLDER);
     let folder = PrivateDir::open(&path, true).map_err(|unfit| refusal_error(&path, unfit))?;
-    // Some file systems allow no colon in a name.
-    let time = rfc3339::format_time(now)[..SECOND_BYTES].replace(':', "-");
+    let time = format_file_time(now);
     let mut names = (1..).map(|number: u32| {
         let again = if number == 1 { String::new() } else { format!(".{number}") };
         format!("{}-{time}-{what}{again}.db", place.name)

@@ -9,6 +9,7 @@ use nudge_core::patience;
 use rusqlite::ErrorCode;
 use rusqlite::ffi::SQLITE_CORRUPT_VTAB;
 
+use crate::app::DatabaseOpening;
 use crate::backup;
 
 /// The reason why a transaction ended without a commit: the source refused, or SQLite failed. The operator `?` converts
@@ -89,6 +90,11 @@ pub(crate) struct DatabasePlace {
 }
 
 impl DatabasePlace {
+    /// Names the place of a database without creating its folder.
+    pub(crate) fn from_opening(opening: &DatabaseOpening<'_>) -> Self {
+        Self { folder: opening.folder.path().to_owned(), name: opening.app.name }
+    }
+
     pub(crate) fn file_name(&self) -> String {
         format!("{}.db", self.name)
     }

@@ -25,6 +25,9 @@ use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags, Row, ToSql};
 use tempfile::TempDir;
 
+use crate::app::APPLICATION_ID;
+use crate::open;
+
 /// Number of SQLite's steps after which the connection checks the deadline.
 const STEPS_EVERY: u32 = 1_000;
 /// Size of a connection's page cache, in KiB.
@@ -151,6 +154,17 @@ impl ForeignDatabase {
         restrict_connection(&mut connection, limits).map_err(UnfitDatabase::from)?;
         check_schema(&connection)?;
         Ok(Self { connection, left_bytes: Cell::new(limits.all_bytes), _place: place, _copy: copy })
+    }
+
+    /// Returns the version of a database of Nudge's: the number of scripts that made its schema, and 0 for an empty one
+    /// that Nudge has only begun to create. Returns `None` for a database of another program.
+    ///
+    /// # Errors
+    /// [`UnfitDatabase`] when the header cannot be read.
+    pub fn read_version(&self) -> Result<Option<i64>, UnfitDatabase> {
+        let header = open::read_header(&self.connection).map_err(|_| UnfitDatabase::Damaged)?;
+        let is_unused = header.application == 0 && header.version == 0 && header.is_empty;
+        Ok(Some(header.version).filter(|_| is_unused || header.application == APPLICATION_ID))
     }
 
     /// Returns the connection, so that a caller can read the header.

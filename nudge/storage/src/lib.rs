@@ -10,7 +10,8 @@
 //! | [`DatabaseKind`], [`DatabaseOpening`], [`Db`] | kinds of databases; opening, reading, writing, repair, copies |
 //! | [`KEYS`], [`Db::write_once`] | carrying out a call with a key only once |
 //! | [`COMPACTION`], [`Db::compact`] | rewriting a file, so that no deleted text is left in it |
-//! | [`restore_copy`] | restoring a copy |
+//! | [`restore_copy`], [`find_newest_copy`] | restoring a copy |
+//! | [`move_damaged_aside`], [`remove_database`], [`list_set_aside`] | moving or removing a database; the files that then stay |
 //! | [`foreign`] | the only opener of databases that other programs or users may have made |
 //! | [`search`] | full-text search |
 //! | [`rank`] | the relevance of a text to a question |
@@ -43,6 +44,7 @@ mod session;
 pub mod vectors;
 
 pub use app::{APPLICATION_ID, DataRetention, DatabaseKind, DatabaseOpening, GENERATION, WAIT, read_generation};
+pub use backup::{find_newest_copy, list_set_aside, move_damaged_aside, remove_database};
 pub use check::DatabaseHealth;
 pub use compaction::{COMPACTION, mark_compaction, used_bytes};
 pub use db::Db;

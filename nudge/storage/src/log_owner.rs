@@ -89,7 +89,7 @@ fn lock_note(folder: &PrivateDir, place: &DatabasePlace) -> io::Result<FileLock>
 }
 
 /// Moves the log to the backups. If its database still exists under another name, a user can put both together again.
-fn keep_log(place: &DatabasePlace, log: &str, date: &str) -> io::Result<()> {
+pub(crate) fn keep_log(place: &DatabasePlace, log: &str, date: &str) -> io::Result<()> {
     let backups = place.folder.join(backup::FOLDER);
     PrivateDir::open(&backups, true).map_err(|unfit| io::Error::other(unfit.to_string()))?;
     let mut names = (1..).map(|number: u32| backups.join(format!("{}-{date}.{number}-replaced.wal", place.name)));

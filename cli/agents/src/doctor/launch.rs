@@ -141,8 +141,9 @@ fn shell_program(line: &str) -> Result<ChildProgram, String> {
 /// folder.
 fn isolate_state(program: &mut ChildProgram, runtime: &Path) {
     program.env("NUDGE_KEEP", "0").env("NUDGE_DEFAULT_REACH", "everywhere");
-    // Also sets the state folder, because the flag `--keep` in an entry would override the variable.
+    // Also sets the folders, because the flag `--keep` in an entry would override the variable.
     program.env("XDG_STATE_HOME", runtime.with_file_name("state"));
+    program.env("NUDGE_DATA_DIR", runtime.with_file_name("data"));
 }
 
 /// Removes all `NUDGE_` variables, because they could lead the child to the user's own session.

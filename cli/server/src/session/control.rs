@@ -1,5 +1,6 @@
-//! The methods that exist only over HTTP: `nudge.shutdown` and `nudge.forget`.
+//! The methods that exist only over HTTP: `nudge.shutdown`, `nudge.forget` and `nudge.recover`.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,10 +8,11 @@ use nudge::{MethodSpec, Result};
 use nudge_client::RuntimeDir;
 use nudge_core::once::OnceByKey;
 use nudge_core::table::{MethodTable, NoParams, TableRow, TableService, answer_typed, build_schema};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use super::keeper::{EndSummary, HintKeeper};
+use super::keeper::{EndSummary, HintKeeper, KeptRecovery};
 use super::open::OpenSources;
 use super::rows::{PrimaryRows, leaving_error};
 use super::time::SessionTime;
@@ -20,8 +22,12 @@ pub const SHUTDOWN: &str = "nudge.shutdown";
 /// The method that empties the kept hints.
 pub const FORGET: &str = "nudge.forget";
 
+/// The method that puts a backup in the place of the kept hints.
+pub const RECOVER: &str = "nudge.recover";
+
 const ABOUT: &str = "Ends the session: this server, and every other that stands in line for it.";
 const ABOUT_FORGET: &str = "Empties what is kept for next time; what the session holds now is not kept any more.";
+const ABOUT_RECOVER: &str = "Puts a backup in the place of the kept hints, and reads its hints into the session.";
 
 static TABLE: MethodTable<SessionControl> = MethodTable(&[
     &TableRow {
@@ -39,6 +45,17 @@ static TABLE: MethodTable<SessionControl> = MethodTable(&[
                 let forgotten = control.keeper.forget_kept()?;
                 control.sources.forget_days()?;
                 Ok(ForgottenCount { forgotten })
+            })
+        },
+    },
+    &TableRow {
+        method: MethodSpec::new(RECOVER, "Recover hints", ABOUT_RECOVER, build_schema::<HintRecoverParams>)
+            .destructive()
+            .idempotent(),
+        run: |control, _, params| {
+            answer_typed(params, |params: HintRecoverParams| {
+                let KeptRecovery { hints, replaced } = control.keeper.recover_kept(&params.file)?;
+                Ok(HintRecovery { hints, replaced })
             })
         },
     },
@@ -64,12 +81,32 @@ struct HintsLeft {
     /// The reason why no hints are kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
+    /// The file with the hints of a session that could not write its database.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left: Option<String>,
 }
 
 #[derive(Serialize)]
 struct ForgottenCount {
-    /// The number of hints that the kept file had.
+    /// The number of hints that were kept.
     forgotten: usize,
+}
+
+/// Params of `nudge.recover`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct HintRecoverParams {
+    /// The absolute path of a backup.
+    file: PathBuf,
+}
+
+#[derive(Serialize)]
+struct HintRecovery {
+    /// The number of kept hints after the recovery.
+    hints: usize,
+    /// The path where the replaced database is kept; absent if there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replaced: Option<PathBuf>,
 }
 
 /// The service that ends the server's session.
@@ -104,9 +141,9 @@ impl SessionControl {
         self.keeper.flush();
         self.sources.write_days();
         self.time.leave_time(true);
-        let EndSummary { hints, kept, place } = self.keeper.summarize_end(self.sources.count_hints());
+        let EndSummary { hints, kept, place, left } = self.keeper.summarize_end(self.sources.count_hints());
         self.stop.send_replace(true);
-        let left = HintsLeft { hints, kept, file: place.clone().ok(), why: place.err() };
+        let left = HintsLeft { hints, kept, file: place.clone().ok(), why: place.err(), left };
         Ok(StoppingAnswer { stopping: true, hints: Some(left).filter(|left| left.hints > 0) })
     }
 }

@@ -11,7 +11,7 @@ use nudge_core::source::SessionIdentity;
 use nudge_storage::SessionDb;
 
 use super::days::DayCounter;
-use super::keeper::HintKeeper;
+use super::keeper::{HintKeeper, KeeperSetup};
 use super::open::{OpenSources, SourceSupplies};
 use super::role::{ServeSettings, derive_values, make_clock};
 use super::rows::PrimaryRows;
@@ -40,11 +40,13 @@ fn write(settings: &ServeSettings, lock: &PrimaryLock, session: &SessionFile) ->
     if !is_whole {
         followed::forget_session(&session.id)?;
     }
-    let keeper = Arc::new(HintKeeper::open(true, dir.path(), &session.id));
+    let clock = SessionTime::from_last_session(Arc::new(make_clock()), settings).clock;
+    let (data, kept_clock) = (settings.data.clone(), Arc::clone(&clock) as _);
+    let setup = KeeperSetup { runtime: dir.path(), session: &session.id, data, clock: kept_clock };
+    let keeper = Arc::new(HintKeeper::open(true, setup));
     if let Some(why) = keeper.start_notice() {
         return Err(Error::unavailable(why));
     }
-    let clock = SessionTime::from_last_session(Arc::new(make_clock()), settings).clock;
     let lent = SourceSupplies {
         clock: Arc::clone(&clock) as _,
         session: SessionIdentity { id: session.id.clone(), created_at: session.created_at },

@@ -1,16 +1,19 @@
 //! Keeps hints for later sessions (semantics section 12). A PRIMARY reads the kept hints when a session begins. It
 //! writes them again shortly after each change, and at the end.
 
-use std::collections::HashSet;
-use std::io;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use nudge::{Caller, Error, ErrorKind, JoinedServices, Result, Service};
+use nudge::{Caller, Clock, Error, ErrorKind, JoinedServices, Result, Service};
 use nudge_app::followed::{FollowedHints, FollowedState};
-use nudge_app::kept::{self, KeptDocument, KeptFolder, KeptLock};
-use nudge_core::source::{ChangeEvent, ChangeSink};
+use nudge_app::kept::database::{EarlierHints, KeptContents, KeptDatabase, SessionWrite, StoredHint};
+use nudge_app::kept::folder::{KeptFolder, KeptLock};
+use nudge_app::kept::state_folder::{EarlierLock, StateDirectory};
+use nudge_app::kept::{self, KeptDocument};
+use nudge_core::source::{ChangeEvent, ChangeSink, DataDir};
 use nudge_core::text::to_hex;
 use nudge_core::wire::raw_json;
 use parking_lot::{Condvar, Mutex};
@@ -19,6 +22,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use super::kept_rows::{KnownRows, LastingHint};
 use super::open::OpenSources;
 use super::refill::{MAX_PIECE_BYTES, RefillResult};
 
@@ -28,8 +32,8 @@ const DELAY: Duration = Duration::from_secs(1);
 const NAME: &str = "nudge-keep";
 /// The reason why a session keeps nothing when the setting is off.
 pub(super) const OFF: &str = "keep is off; `nudge init` switches it on";
-/// The reason in the notice when another program replaced the kept file.
-const REPLACED: &str = "somebody has put it there while this session kept its hints";
+/// The number of times that a write begins anew because another program has replaced the database meanwhile.
+const MAX_TRIES: usize = 3;
 
 /// Keeps the hints of a session, or has the reason why it does not.
 pub struct HintKeeper(std::result::Result<ActiveKeeper, KeepRefusal>);
@@ -61,30 +65,75 @@ struct ActiveKeeper {
     session: String,
     /// Answers `nudge.export` and `nudge.import`.
     service: OnceLock<Arc<dyn Service>>,
-    /// Locked while the keeper writes the file; `None` after the lock of the kept hints was released.
-    lock: Mutex<Option<KeptLock>>,
+    /// Locked while the keeper writes; `None` after the end.
+    held: Mutex<Option<HeldDatabase>>,
     state: Mutex<KeeperState>,
     wake: Condvar,
 }
 
+/// The database of a session that keeps hints.
+struct HeldDatabase {
+    /// The open database; `None` until there is a hint to read or to write.
+    database: Option<KeptDatabase>,
+    /// The rows that the session has read or written last.
+    rows: KnownRows,
+    /// The lock. As the last field, it is released after the database is closed.
+    lock: KeptLock,
+}
+
+impl HeldDatabase {
+    fn get_database(&self) -> Result<&KeptDatabase> {
+        self.database.as_ref().ok_or_else(|| Error::unavailable("The database of kept hints is not open; report this."))
+    }
+}
+
 #[derive(Default)]
 struct KeeperState {
-    /// True when a hint has changed since the last write of the file.
+    /// True when a hint has changed since the last write.
     changed: bool,
     ended: bool,
     /// The number of kept hints that do not follow a file.
     hints: usize,
     /// The number of hints in the session that follow files; the next session reads those files again.
     of_files: usize,
-    /// The content hashes (marks) of hints that the session still has, but that the user has removed from the kept
-    /// file.
-    forgotten: HashSet<String>,
-    /// The reason why the file could not be written.
+    /// The content hashes (marks) of hints that the session still has, but that the user has removed from the
+    /// database.
+    forgotten: BTreeSet<String>,
+    /// The reason why the hints could not be read or written.
     failed: Option<String>,
-    /// A notice about the earlier kept file: its defect and its new path.
-    aside: Option<String>,
-    /// True when the earlier file could not be set aside. The keeper never overwrites such a file.
-    given_up: bool,
+    /// Notices about earlier files and about hints that could not be read.
+    aside: Vec<String>,
+    /// The reason why there is no copy of this day.
+    backup_failed: Option<String>,
+}
+
+/// The session and the folder of a keeper.
+pub struct KeeperSetup<'a> {
+    /// The runtime directory.
+    pub runtime: &'a Path,
+    /// The session's id.
+    pub session: &'a str,
+    /// The folder for data.
+    pub data: DataDir,
+    /// The session's clock.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// The hints of a session that must be in the database.
+struct PickedHints<'a> {
+    lasting: Vec<LastingHint<'a>>,
+    /// The number of lasting hints that do not follow a file.
+    count: usize,
+    /// The number of hints that follow a file.
+    of_files: usize,
+}
+
+/// The result of a try to write.
+#[derive(PartialEq, Eq)]
+enum WriteOutcome {
+    Written,
+    /// The database had other contents, which are read now. The write must begin anew.
+    Replaced,
 }
 
 /// The numbers of hints that the end of a session loses and keeps.
@@ -93,8 +142,10 @@ pub struct EndSummary {
     pub hints: usize,
     /// The number of kept hints among them.
     pub kept: usize,
-    /// The path of the file with the kept hints, or the reason why there is none.
+    /// The path of the database, or the reason why no hint is kept.
     pub place: std::result::Result<String, String>,
+    /// The file with the hints of a session that could not write its database.
+    pub left: Option<String>,
 }
 
 impl EndSummary {
@@ -102,7 +153,7 @@ impl EndSummary {
     pub fn to_text(&self) -> String {
         let count = |count: usize| if count == 1 { "1 hint".to_owned() } else { format!("{count} hints") };
         let is = |count: usize| if count == 1 { "is" } else { "are" };
-        let Self { hints, kept, place } = self;
+        let Self { hints, kept, place, left } = self;
         match place {
             _ if *hints == 0 => String::new(),
             Ok(file) => {
@@ -112,29 +163,35 @@ impl EndSummary {
                 };
                 format!("{} {} kept for next time in {file}{gone}", count(*kept), is(*kept))
             }
-            Err(why) => format!("{} {} gone: {why}", count(*hints), is(*hints)),
+            Err(why) => match left {
+                Some(file) => {
+                    format!("{} {} in {file}, which `nudge import` reads: {why}", count(*hints), is(*hints))
+                }
+                None => format!("{} {} gone: {why}", count(*hints), is(*hints)),
+            },
         }
     }
 }
 
 impl HintKeeper {
     /// Takes the lock of the kept hints, if `wanted` is true.
-    pub fn open(wanted: bool, runtime: &Path, session: &str) -> Self {
+    pub fn open(wanted: bool, setup: KeeperSetup<'_>) -> Self {
         if !wanted {
             return Self(Err(KeepRefusal::Off));
         }
-        let begun = KeptFolder::from_state_dir().and_then(|folder| Ok((folder.lock(Some(runtime))?, folder)));
-        Self(match begun {
-            Ok((Some(lock), folder)) => Ok(ActiveKeeper {
+        let KeeperSetup { runtime, session, data, clock } = setup;
+        let folder = KeptFolder::new(data, clock);
+        Self(match folder.lock(Some(runtime)) {
+            Ok(Some(lock)) => Ok(ActiveKeeper {
                 folder,
                 runtime: runtime.to_owned(),
                 session: session.into(),
                 service: OnceLock::new(),
-                lock: Mutex::new(Some(lock)),
+                held: Mutex::new(Some(HeldDatabase { database: None, rows: KnownRows::default(), lock })),
                 state: Mutex::default(),
                 wake: Condvar::new(),
             }),
-            Ok((None, folder)) => {
+            Ok(None) => {
                 let owner = folder.read_owner().map_or_else(String::new, |owner| format!(" of {}", owner.display()));
                 let why = format!("the session{owner} keeps hints already, and one does at a time");
                 Err(KeepRefusal::Elsewhere(why))
@@ -147,7 +204,11 @@ impl HintKeeper {
     /// kept hints could not be read. Returns `None` when there is no problem.
     pub fn start_notice(&self) -> Option<String> {
         match &self.0 {
-            Ok(keeping) => keeping.state.lock().aside.clone(),
+            Ok(keeping) => {
+                let state = keeping.state.lock();
+                let notices: Vec<_> = state.failed.iter().chain(&state.aside).map(String::as_str).collect();
+                Some(notices.join("; ")).filter(|notice| !notice.is_empty())
+            }
             Err(KeepRefusal::Off) => None,
             Err(refusal) => Some(format!("hints are not kept for next time: {}", refusal.why())),
         }
@@ -158,8 +219,8 @@ impl HintKeeper {
         self.0.is_ok()
     }
 
-    /// Imports the kept hints into the opened sources through `service`. Imports nothing if this session wrote the kept
-    /// file and `whole` is true: its rows were complete, so the session has these hints already.
+    /// Imports the kept hints into the opened sources through `service`. Imports nothing if this session wrote the
+    /// database and `whole` is true: its rows were complete, so the session has these hints already.
     pub fn read_back(&self, service: Arc<dyn Service>, whole: bool) {
         let Ok(keeping) = &self.0 else {
             if let Some(notice) = self.start_notice() {
@@ -169,8 +230,8 @@ impl HintKeeper {
         };
         let _ = keeping.service.set(service);
         let claims = keeping.read_back(whole);
-        // Writes before the server answers any call. From this file, a later PRIMARY sees that the session has read the
-        // kept hints.
+        // Writes before the server answers any call. From the database, a later PRIMARY sees that the session has read
+        // the kept hints.
         if claims {
             keeping.write();
         } else {
@@ -198,7 +259,7 @@ impl HintKeeper {
     pub fn flush(&self) {
         let Ok(keeping) = &self.0 else { return };
         // Waits for the end of a running write.
-        drop(keeping.lock.lock());
+        drop(keeping.held.lock());
         if keeping.state.lock().changed {
             keeping.write();
         }
@@ -210,35 +271,54 @@ impl HintKeeper {
         keeping.state.lock().ended = true;
         keeping.wake.notify_all();
         self.flush();
-        keeping.lock.lock().take();
+        keeping.held.lock().take();
     }
 
-    /// Returns how many of `hints` are lost and how many are kept if the session ends now.
+    /// Returns how many of `hints` are lost and how many are kept if the session ends now. If the database cannot be
+    /// written, leaves the hints in a file of their own.
     pub fn summarize_end(&self, hints: usize) -> EndSummary {
         let keeping = match &self.0 {
             Ok(keeping) => keeping,
-            Err(refusal) => return EndSummary { hints, kept: 0, place: Err(refusal.why().to_owned()) },
-        };
-        let state = keeping.state.lock();
-        // The next session reads the hints of files again, so they count neither as kept nor as lost.
-        let hints = hints.saturating_sub(state.of_files);
-        match &state.failed {
-            Some(why) => EndSummary { hints, kept: 0, place: Err(why.clone()) },
-            None => {
-                EndSummary { hints, kept: state.hints, place: Ok(keeping.folder.file_path().display().to_string()) }
+            Err(refusal) => {
+                return EndSummary { hints, kept: 0, place: Err(refusal.why().to_owned()), left: None };
             }
-        }
+        };
+        let (kept, of_files, failed) = {
+            let state = keeping.state.lock();
+            (state.hints, state.of_files, state.failed.clone())
+        };
+        // The next session reads the hints of files again, so they count neither as kept nor as lost.
+        let hints = hints.saturating_sub(of_files);
+        let Some(why) = failed else {
+            let place = Ok(keeping.folder.database_path().display().to_string());
+            return EndSummary { hints, kept, place, left: None };
+        };
+        let left = keeping.leave_hints().inspect_err(|error| {
+            tracing::error!(error = error.message(), "the hints of this session are lost");
+        });
+        EndSummary { hints, kept: 0, place: Err(why), left: left.ok() }
     }
 
-    /// Empties the kept file and returns the number of its hints. Later writes of this session leave out its present
-    /// hints.
+    /// Removes the kept hints, and returns their number. Later writes of this session leave out its present hints.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when this session keeps no hints, or the file cannot be written.
+    /// `E_UNAVAILABLE` when this session keeps no hints, or the database cannot be removed or written.
     pub fn forget_kept(&self) -> Result<usize> {
+        self.require_keeper()?.forget_kept()
+    }
+
+    /// Puts a backup in the place of the database, and reads its hints into the session.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when this session keeps no hints, and the errors of [`KeptFolder::restore_copy`].
+    pub fn recover_kept(&self, copy: &Path) -> Result<KeptRecovery> {
+        self.require_keeper()?.recover_kept(copy)
+    }
+
+    fn require_keeper(&self) -> Result<&ActiveKeeper> {
         let refused =
             |refusal: &KeepRefusal| Error::unavailable(format!("This session keeps nothing: {}.", refusal.why()));
-        self.0.as_ref().map_err(refused)?.forget_kept()
+        self.0.as_ref().map_err(refused)
     }
 
     /// Returns the keeper's part of the answer of `nudge.status`.
@@ -249,15 +329,13 @@ impl HintKeeper {
             Err(refusal) => return json!({"on": false, "why": refusal.why()}),
         };
         let state = keeping.state.lock();
-        if let (true, Some(why)) = (state.given_up, &state.failed) {
-            return json!({"on": false, "why": why, "failed": why});
-        }
-        let mut out =
-            json!({"on": true, "hints": state.hints, "file": keeping.folder.file_path().display().to_string()});
+        let file = keeping.folder.database_path().display().to_string();
+        let mut out = json!({"on": true, "hints": state.hints, "file": file});
         if state.of_files > 0 {
             out["of_files"] = state.of_files.into();
         }
-        for (name, told) in [("failed", &state.failed), ("aside", &state.aside)] {
+        let aside = Some(state.aside.join("; ")).filter(|aside| !aside.is_empty());
+        for (name, told) in [("failed", &state.failed), ("aside", &aside), ("backup_failed", &state.backup_failed)] {
             if let Some(told) = told {
                 out[name] = told.as_str().into();
             }
@@ -276,14 +354,12 @@ impl ChangeSink for HintKeeper {
     }
 
     fn check_keeping(&self) -> std::result::Result<(), String> {
-        let ends = |why: &str| Err(format!("it ends with this session at the latest: {why}"));
         let keeping = match &self.0 {
             Ok(keeping) => keeping,
-            Err(refusal) => return ends(refusal.why()),
+            Err(refusal) => return Err(format!("it ends with this session at the latest: {}", refusal.why())),
         };
         let state = keeping.state.lock();
         match &state.failed {
-            Some(why) if state.given_up => ends(why),
             Some(why) => Err(format!("it is kept for next time once the file can be written: {why}")),
             None => Ok(()),
         }
@@ -317,122 +393,213 @@ impl ActiveKeeper {
         }
     }
 
-    /// Reads the kept file. Returns true when this session must now write the file as its own.
+    fn tell_notice(&self, notice: String) {
+        tracing::warn!(notice, "the kept hints");
+        let mut state = self.state.lock();
+        if !state.aside.contains(&notice) {
+            state.aside.push(notice);
+        }
+    }
+
+    /// Reads the kept hints. Returns true when this session must now write the database as its own.
     fn read_back(&self, whole: bool) -> bool {
-        let text = self.lock.lock().as_mut().map_or(Ok(None), |lock| self.folder.read_first(lock));
-        let text = match text {
-            Ok(Some(text)) => text,
-            Ok(None) => return false,
-            Err(error) => {
-                self.set_aside(&error.to_string());
-                return true;
-            }
-        };
-        let document = match KeptDocument::read(&text) {
-            Ok(document) => document,
-            Err(error) => {
-                self.set_aside(&format!("it is damaged ({error})"));
-                return true;
-            }
-        };
-        let is_own = document.is_of(&self.session);
-        if is_own {
-            self.state.lock().forgotten = document.forgotten.iter().cloned().collect();
-            if whole {
-                return false;
-            }
-        }
-        if !is_own && !document.is_empty() {
-            self.keep_before(&text);
-        }
-        let over = self.read_over();
-        // A file that cannot be parsed stays as it is.
-        let over = over.as_deref().and_then(|text| KeptDocument::read(text).ok());
-        match self.import_kept(&document, over.as_ref()) {
-            Ok(RefillResult { left, wrong, .. }) => {
-                if wrong > 0 {
-                    self.set_aside(&format!("{wrong} of its hints make no sense"));
-                }
-                let all = document.len() + over.as_ref().map_or(0, KeptDocument::len);
-                if !left.is_empty() {
-                    let told = format!("the limits leave room for {} of its {all} hints", all - left.len());
-                    self.put_over(&KeptDocument::from_hints(left.into_iter()), &told);
-                } else if over.is_some() {
-                    self.remove_over();
-                }
-            }
-            Err(error) => self.set_aside(error.message().trim_end_matches('.')),
-        }
-        true
-    }
-
-    /// Imports the kept hints, then the hints that did not fit in the last session.
-    fn import_kept<'a>(
-        &self,
-        kept: &'a KeptDocument<'a>,
-        over: Option<&'a KeptDocument<'a>>,
-    ) -> Result<RefillResult<'a>> {
-        let import = |payload: &str| self.import_document(payload);
-        let payload = kept.to_payload();
-        if over.is_none() && payload.len() <= MAX_PIECE_BYTES {
-            match import(&payload) {
-                Err(error) if error.kind() == ErrorKind::Quota => {}
-                done => return done.map(RefillResult::with_all_taken),
-            }
-        }
-        drop(payload);
-        let mut refill = RefillResult::default();
-        for document in std::iter::once(kept).chain(over) {
-            refill.import_hints(document.iter_hints().collect(), &import)?;
-        }
-        Ok(refill)
-    }
-
-    fn read_over(&self) -> Option<String> {
-        self.folder.read_over().unwrap_or_else(|error| {
-            tracing::error!(%error, "the hints for which there was no room cannot be read");
-            None
+        let mut guard = self.held.lock();
+        let Some(held) = &mut *guard else { return false };
+        self.begin_session(held, whole).unwrap_or_else(|error| {
+            self.note_failure(&error);
+            false
         })
     }
 
-    fn keep_before(&self, text: &str) {
-        if let Some(Err(error)) = self.lock.lock().as_ref().map(|lock| self.folder.keep_before(lock, text)) {
-            tracing::warn!(%error, "there is no copy of what was kept before");
+    fn begin_session(&self, held: &mut HeldDatabase, whole: bool) -> Result<bool> {
+        if let Some(state_folder) = StateDirectory::from_user().ok().filter(StateDirectory::has_kept) {
+            self.add_earlier(held, &state_folder)?;
         }
-    }
-
-    fn remove_over(&self) {
-        if let Some(Err(error)) = self.lock.lock().as_ref().map(|lock| self.folder.remove_over(lock)) {
-            tracing::warn!(%error, "the hints that found room now stay in their file as well");
+        if held.database.is_none() && !self.folder.has_database() {
+            return Ok(false);
         }
-    }
-
-    /// Writes the hints that do not fit to a separate file. The next session tries to import them again.
-    fn put_over(&self, over: &KeptDocument<'_>, why: &str) {
-        let written = self.lock.lock().as_ref().map(|lock| self.folder.write_over(lock, &over.to_text(&[])));
-        match written {
-            Some(Ok(file)) => {
-                let told = format!("{why}; the others wait in {} until there is room", file.display());
-                tracing::warn!(told, "what was kept");
-                self.state.lock().aside = Some(told);
+        let contents = self.read_contents(held)?;
+        held.rows = KnownRows::from_contents(&contents);
+        if contents.session.as_ref() == Some(&self.session) {
+            self.state.lock().forgotten.clone_from(&contents.forgotten);
+            if whole {
+                return Ok(false);
             }
-            Some(Err(error)) => self.set_aside(&format!("{why}, and the others cannot be written ({error})")),
-            None => {}
+        }
+        self.import_hints(held, &contents);
+        Ok(true)
+    }
+
+    /// Adds the hints of an earlier version's files to the database, and renames the files.
+    fn add_earlier(&self, held: &mut HeldDatabase, state_folder: &StateDirectory) -> Result<()> {
+        let file = state_folder.kept_path().display().to_string();
+        let lock = match state_folder.lock_kept() {
+            Ok(Some(lock)) => lock,
+            Ok(None) => {
+                let told = "is kept by a session of an earlier version; its hints come with the session after that one";
+                self.tell_notice(format!("{file} {told}"));
+                return Ok(());
+            }
+            Err(error) => {
+                self.tell_notice(format!("{file} is not read: {error}"));
+                return Ok(());
+            }
+        };
+        let text = match state_folder.read_kept() {
+            Ok(text) => text,
+            Err(error) => {
+                self.set_aside(state_folder, &lock, &error.to_string());
+                return Ok(());
+            }
+        };
+        let document = match text.as_deref().map(KeptDocument::read).transpose() {
+            Ok(document) => document.unwrap_or_default(),
+            Err(error) => {
+                self.set_aside(state_folder, &lock, &format!("it is damaged ({error})"));
+                return Ok(());
+            }
+        };
+        // Checks the version of the format.
+        if let Err(error) = self.import_document(&document.to_empty_payload()) {
+            self.set_aside(state_folder, &lock, error.message().trim_end_matches('.'));
+            return Ok(());
+        }
+        let over = state_folder.read_over().ok().flatten();
+        let digest = to_hex(&Sha256::digest([&text, &over].map(|text| text.as_deref().unwrap_or_default()).concat()));
+        // A file that cannot be parsed adds nothing.
+        let over = over.as_deref().and_then(|text| KeptDocument::read(text).ok());
+        if document.count_hints() > 0 || over.is_some() {
+            let hints = EarlierHints { kept: &document, over: over.as_ref(), session: &self.session, digest: &digest };
+            self.open_database(held)?.add_earlier(&hints)?;
+        }
+        if let Err(error) = state_folder.mark_imported(&lock) {
+            self.tell_notice(format!("the hints of {file} are kept, but it cannot be renamed: {error}"));
+        }
+        Ok(())
+    }
+
+    /// Renames an earlier version's file that cannot be read.
+    fn set_aside(&self, state_folder: &StateDirectory, lock: &EarlierLock, why: &str) {
+        let file = state_folder.kept_path().display().to_string();
+        self.tell_notice(match state_folder.set_aside(lock) {
+            Ok(aside) => format!("{file} is {} now: {why}", aside.display()),
+            Err(error) => format!("{file} stays as it is: {why}, {error}"),
+        });
+    }
+
+    /// Opens the database if it is not open. Repairs a damaged one.
+    fn open_database<'a>(&self, held: &'a mut HeldDatabase) -> Result<&'a KeptDatabase> {
+        if held.database.is_none() {
+            held.database = Some(match self.folder.open_database() {
+                Ok(database) => database,
+                Err(error) => {
+                    self.repair_database(held, error)?;
+                    self.folder.open_database()?
+                }
+            });
+        }
+        held.get_database()
+    }
+
+    /// Reads the database, and repairs a damaged one.
+    fn read_contents(&self, held: &mut HeldDatabase) -> Result<KeptContents> {
+        match self.open_database(held)?.read_all() {
+            Ok(contents) => Ok(contents),
+            Err(error) => {
+                self.repair_database(held, error)?;
+                self.open_database(held)?.read_all()
+            }
         }
     }
 
-    /// Imports a document. Returns the number of hints in it that the import refused. The import accepts values that
-    /// the secret guard would refuse, because the user stored them in spite of the guard.
-    fn import_document(&self, payload: &str) -> Result<usize> {
+    /// Puts the newest copy in the place of a damaged database, or begins anew without a copy. The damaged file stays
+    /// beside the copies.
+    ///
+    /// # Errors
+    /// `error` itself if it says nothing of damage. Also if the database was missing or empty before the session has
+    /// read it: a user may have removed it, and must say whether the newest copy comes back.
+    fn repair_database(&self, held: &mut HeldDatabase, error: Error) -> Result<()> {
+        if error.data().get("damaged") != Some(&Value::Bool(true)) {
+            return Err(error);
+        }
+        let is_read = held.rows.write.is_some();
+        if !is_read && self.folder.is_without_data() {
+            return Err(error);
+        }
+        held.database = None;
+        let file = self.folder.database_path();
+        let told = if let Some(copy) = self.folder.find_copy() {
+            let damaged = self.folder.restore_copy(&copy)?;
+            let damaged = damaged.map_or_else(String::new, |path| format!("; the damaged file is {}", path.display()));
+            format!("{} was damaged or empty, and {} is in its place{damaged}", file.display(), copy.display())
+        } else {
+            let damaged = self.folder.move_damaged_aside()?;
+            format!("{} was damaged, and is {} now", file.display(), damaged.display())
+        };
+        self.tell_notice(told);
+        Ok(())
+    }
+
+    /// Imports the rows of the database. Rows for which there is no room, and rows that make no sense to this version,
+    /// wait in the database.
+    fn import_hints(&self, held: &mut HeldDatabase, contents: &KeptContents) {
+        let file = self.folder.database_path().display().to_string();
+        let wrong = RefCell::new(HashSet::<WrongHint>::new());
+        let import = |payload: &str| {
+            let errors = self.import_document(payload)?;
+            let count = errors.len();
+            wrong.borrow_mut().extend(errors);
+            Ok(count)
+        };
+        let imported = import_stored(&contents.hints, &import);
+        let wrong = wrong.into_inner();
+        let unread = contents.hints.iter().filter(|hint| hint.to_hint().is_none()).count();
+        let senseless = wrong.len() + unread + contents.broken;
+        if senseless > 0 {
+            self.tell_notice(format!("{senseless} of its hints make no sense to this version and stay in {file}"));
+        }
+        let (all, names) = (contents.hints.len(), contents.hints.iter().map(|hint| &hint.name));
+        held.rows.waiting = match imported {
+            Ok(RefillResult { left, .. }) => {
+                if !left.is_empty() {
+                    let taken = all - left.len();
+                    self.tell_notice(format!(
+                        "the limits leave room for {taken} of its {all} hints; the others wait in {file} until there is room"
+                    ));
+                }
+                let left: HashSet<_> =
+                    left.iter().map(|(component, key, body)| (*component, *key, body.get())).collect();
+                let is_left = |hint: &StoredHint| match hint.to_hint() {
+                    Some((component, key, body)) => {
+                        let refused = WrongHint { component: component.to_owned(), key: key.to_owned() };
+                        left.contains(&(component, key, body.get())) || wrong.contains(&refused)
+                    }
+                    None => true,
+                };
+                contents.hints.iter().filter(|hint| is_left(hint)).map(|hint| hint.name.clone()).collect()
+            }
+            Err(error) => {
+                self.tell_notice(format!(
+                    "the hints of {file} are not read: {}",
+                    error.message().trim_end_matches('.')
+                ));
+                names.cloned().collect()
+            }
+        };
+    }
+
+    /// Imports a document. Returns the hints in it that the import refused. The import accepts values that the secret
+    /// guard would refuse, because the user stored them in spite of the guard.
+    fn import_document(&self, payload: &str) -> Result<Vec<WrongHint>> {
         #[derive(Deserialize)]
         struct KeptImportResult {
-            errors: Vec<Value>,
+            errors: Vec<WrongHint>,
         }
         let params = format!("{{\"payload\":{payload},\"mode\":\"merge\",\"allow_secret\":true}}");
         let done = self.call("nudge.import", &params)?;
         let done: KeptImportResult =
             serde_json::from_str(done.get()).map_err(|error| Error::unavailable(error.to_string()))?;
-        Ok(done.errors.len())
+        Ok(done.errors)
     }
 
     fn call(&self, method: &str, params: &str) -> Result<Box<RawValue>> {
@@ -441,123 +608,172 @@ impl ActiveKeeper {
         service.call_by(Caller::with_name(NAME), method, &params)
     }
 
-    /// Renames the earlier kept file, because this version does not understand all of it.
-    fn set_aside(&self, why: &str) {
-        self.set_aside_with(&mut self.lock.lock(), why);
-    }
-
-    fn set_aside_with(&self, lock: &mut Option<KeptLock>, why: &str) {
-        let Some(held) = &*lock else { return };
-        let file = self.folder.file_path();
-        let told = match self.folder.set_aside(held) {
-            Ok(aside) => format!("{} is {} now: {why}", file.display(), aside.display()),
-            // Another program has removed the file in the meantime.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
-            Err(error) => {
-                // Stops keeping for this session, because the keeper never overwrites a file that it could not set
-                // aside.
-                *lock = None;
-                let told = format!("{} stays as it is, and nothing is kept: {why}, {error}", file.display());
-                let mut state = self.state.lock();
-                (state.failed, state.given_up) = (Some(told.clone()), true);
-                told
-            }
-        };
-        tracing::error!(told, "what was kept");
-        self.state.lock().aside = Some(told);
-    }
-
-    /// Writes the kept file. Notes a failure, and tries again after the next change.
+    /// Writes the changed hints. Notes a failure, and tries again after a second.
     fn write(&self) {
-        let mut lock = self.lock.lock();
-        if lock.is_none() {
-            return;
-        }
-        // Clears the flag before the export, so a change during the export leads to another write.
-        self.state.lock().changed = false;
-        let mut followed = FollowedHints::read(&self.session);
-        let written = self.with_export(|document, state| {
-            let (mut hints, mut of_files) = (0, 0);
-            document.retain(|component, key, hint| {
-                let (is_kept, is_of_file) = match followed.see_hint(component, key, hint) {
-                    FollowedState::Independent => (kept::is_lasting(hint), false),
-                    FollowedState::Followed { used } => (used, true),
-                    FollowedState::Changed => (true, false),
-                };
-                let is_kept = is_kept && !state.forgotten.contains(&self.compute_mark(component, key, hint));
-                of_files += usize::from(is_of_file);
-                hints += usize::from(is_kept && !is_of_file);
-                is_kept
+        let mut guard = self.held.lock();
+        let Some(held) = &mut *guard else { return };
+        let mut followed = None;
+        let mut done = Err(Error::unavailable("The database of kept hints is replaced again and again; try again."));
+        for _ in 0..MAX_TRIES {
+            // Clears the flag before the export, so a change during the export leads to another write.
+            self.state.lock().changed = false;
+            let mut seen = FollowedHints::read(&self.session);
+            let tried = self.with_export(|document| {
+                let picked = self.pick_hints(document, &mut seen);
+                let outcome = self.put_hints(held, &picked.lasting);
+                (outcome, picked.count, picked.of_files)
             });
-            let mut forgotten: Vec<_> = state.forgotten.iter().cloned().collect();
-            forgotten.sort();
-            (hints, of_files, document.to_text(&forgotten))
-        });
-        let is_seen = written.is_ok();
-        let done =
-            written.and_then(|(hints, of_files, text)| self.replace(&mut lock, &text).map(|()| (hints, of_files)));
-        let is_locked = lock.is_some();
+            followed = tried.is_ok().then_some(seen);
+            match tried {
+                Ok((Ok(WriteOutcome::Replaced), ..)) => continue,
+                Ok((outcome, count, of_files)) => done = outcome.map(|_| (count, of_files)),
+                Err(error) => done = Err(error),
+            }
+            break;
+        }
+        let backup_failed = held.database.as_ref().and_then(KeptDatabase::backup_failed);
         // Releases the lock first, because `note_deleted` may wait for the file of seeds.
-        drop(lock);
-        if is_seen && let Err(error) = followed.note_deleted() {
+        drop(guard);
+        if let Some(Err(error)) = followed.map(|followed| followed.note_deleted()) {
             tracing::warn!(error = error.message(), "deleted hints of files come back in the next session");
         }
-        // The lock is `None` if the file of another program could not be set aside.
-        if !is_locked {
-            return;
-        }
-        let mut state = self.state.lock();
         match done {
-            Ok((hints, of_files)) => (state.hints, state.of_files, state.failed) = (hints, of_files, None),
-            Err(error) => {
-                if state.failed.is_none() {
-                    tracing::error!(error = error.message(), "hints are not kept");
-                }
-                state.failed = Some(error.message().to_owned());
-                state.changed = true;
+            Ok((hints, of_files)) => {
+                let mut state = self.state.lock();
+                (state.hints, state.of_files, state.failed) = (hints, of_files, None);
+                state.backup_failed = backup_failed.map(|error| error.message().to_owned());
             }
+            Err(error) => self.note_failure(&error),
         }
     }
 
-    /// Replaces the kept file. First renames a file that another program has written.
-    fn replace(&self, lock: &mut Option<KeptLock>, text: &str) -> Result<()> {
-        let file = self.folder.file_path();
-        let unwritten = |error: io::Error| Error::unavailable(format!("{} cannot be written: {error}", file.display()));
-        let Some(held) = lock else { return Ok(()) };
-        self.folder.stay_locked(held, &self.runtime).map_err(unwritten)?;
-        if self.folder.is_foreign(held) {
-            self.set_aside_with(lock, REPLACED);
+    fn note_failure(&self, error: &Error) {
+        let mut state = self.state.lock();
+        if state.failed.is_none() {
+            tracing::error!(error = error.message(), "hints are not kept");
         }
-        let Some(held) = lock else { return Ok(()) };
-        self.folder.write(held, text).map_err(unwritten)
+        state.failed = Some(error.message().trim_end_matches('.').to_owned());
+        state.changed = true;
+    }
+
+    /// Picks the hints that must be in the database.
+    fn pick_hints<'a>(&self, document: &KeptDocument<'a>, followed: &mut FollowedHints<'_>) -> PickedHints<'a> {
+        let forgotten = self.state.lock().forgotten.clone();
+        let mut picked = PickedHints { lasting: Vec::new(), count: 0, of_files: 0 };
+        for (component, key, hint) in document.iter_hints() {
+            let (is_kept, is_of_file) = match followed.see_hint(component, key, hint) {
+                FollowedState::Independent => (kept::is_lasting(hint), false),
+                FollowedState::Followed { used } => (used, true),
+                FollowedState::Changed => (true, false),
+            };
+            let is_kept = is_kept && !forgotten.contains(&self.compute_mark(component, key, hint));
+            picked.of_files += usize::from(is_of_file);
+            if is_kept {
+                picked.count += usize::from(!is_of_file);
+                picked.lasting.push(LastingHint::from_export(component, key, hint));
+            }
+        }
+        picked
+    }
+
+    /// Makes the database have these hints and the hints that wait.
+    fn put_hints(&self, held: &mut HeldDatabase, hints: &[LastingHint<'_>]) -> Result<WriteOutcome> {
+        self.folder.stay_locked(&mut held.lock, &self.runtime)?;
+        let forgotten = self.state.lock().forgotten.clone();
+        if held.database.is_none() {
+            if hints.is_empty() && forgotten.is_empty() && !self.folder.has_database() {
+                return Ok(WriteOutcome::Written);
+            }
+            self.open_database(held)?;
+        }
+        let (database, rows) = (held.get_database()?, &held.rows);
+        let changes = rows.compare(hints);
+        let is_claimed = rows.session.as_ref() == Some(&self.session) && rows.forgotten == forgotten;
+        if changes.is_empty() && is_claimed && database.read_write_name().is_ok_and(|name| name == rows.write) {
+            return Ok(WriteOutcome::Written);
+        }
+        let write = SessionWrite {
+            last: rows.write.as_deref(),
+            session: &self.session,
+            forgotten: Some(&forgotten).filter(|forgotten| **forgotten != rows.forgotten),
+            changes: &changes,
+        };
+        match database.write(&write) {
+            Ok(Some(name)) => {
+                drop(changes);
+                held.rows.note_write(hints, name, &self.session, forgotten);
+                Ok(WriteOutcome::Written)
+            }
+            Ok(None) => {
+                let contents = self.read_contents(held)?;
+                held.rows = KnownRows::from_contents(&contents);
+                self.import_hints(held, &contents);
+                Ok(WriteOutcome::Replaced)
+            }
+            Err(error) => {
+                let is_read = held.rows.write.is_some();
+                drop(changes);
+                self.repair_database(held, error)?;
+                let contents = self.read_contents(held)?;
+                held.rows = KnownRows::from_contents(&contents);
+                if !is_read {
+                    self.import_hints(held, &contents);
+                }
+                Ok(WriteOutcome::Replaced)
+            }
+        }
     }
 
     /// Calls `look` with an export of all hints except secrets.
-    fn with_export<T>(&self, look: impl FnOnce(&mut KeptDocument<'_>, &KeeperState) -> T) -> Result<T> {
+    fn with_export<T>(&self, look: impl FnOnce(&KeptDocument<'_>) -> T) -> Result<T> {
         let unreadable = |error: serde_json::Error| Error::unavailable(error.to_string());
         let exported = self.call("nudge.export", r#"{"with_waiting":true}"#)?;
         let ExportAnswer { payload } = serde_json::from_str(exported.get()).map_err(unreadable)?;
-        let mut document = KeptDocument::read(payload.get()).map_err(unreadable)?;
-        Ok(look(&mut document, &self.state.lock()))
+        let document = KeptDocument::read(payload.get()).map_err(unreadable)?;
+        Ok(look(&document))
+    }
+
+    /// Writes all hints except secrets to a file of their own, and returns its path.
+    fn leave_hints(&self) -> Result<String> {
+        let service = self.service.get().ok_or_else(|| Error::unavailable("Nothing is open yet."))?;
+        write_left(&**service, &self.session)
     }
 
     fn forget_kept(&self) -> Result<usize> {
         self.write();
-        let hints = self.state.lock().hints;
-        let marks = self.with_export(|document, _| {
-            document
-                .iter_hints()
-                .map(|(component, key, hint)| self.compute_mark(component, key, hint))
-                .collect::<Vec<_>>()
+        let marks = self.with_export(|document| {
+            let marks = document.iter_hints().map(|(component, key, hint)| self.compute_mark(component, key, hint));
+            marks.collect::<Vec<_>>()
         })?;
-        self.state.lock().forgotten.extend(marks);
-        self.write();
-        if let Some(Err(error)) = self.lock.lock().as_ref().map(|lock| self.folder.remove_others(lock)) {
-            return Err(Error::unavailable(format!("The copies beside it stay: {error}; remove them and try again.")));
+        let mut hints = self.state.lock().hints;
+        if let Some(held) = &mut *self.held.lock() {
+            hints += held.rows.waiting.len();
+            held.database = None;
+            self.folder.remove_database()?;
+            held.rows = KnownRows::default();
         }
+        self.state.lock().forgotten.extend(marks);
+        let removed = StateDirectory::from_user().ok().map_or(Ok(()), |folder| folder.remove_earlier());
+        removed
+            .map_err(|error| Error::unavailable(format!("An earlier copy stays: {error}; remove it and try again.")))?;
+        self.write();
         match &self.state.lock().failed {
             Some(why) => Err(Error::unavailable(format!("{why}; make it writable and try again."))),
             None => Ok(hints),
+        }
+    }
+
+    fn recover_kept(&self, copy: &Path) -> Result<KeptRecovery> {
+        let replaced = match &*self.held.lock() {
+            Some(_) => self.folder.restore_copy(copy)?,
+            None => return Err(Error::unavailable("This session ends now; try again.")),
+        };
+        // The write notices the other contents, and reads them first.
+        self.write();
+        let state = self.state.lock();
+        match &state.failed {
+            Some(why) => Err(Error::unavailable(format!("{why}."))),
+            None => Ok(KeptRecovery { hints: state.hints, replaced }),
         }
     }
 
@@ -593,18 +809,54 @@ struct ExportAnswer<'a> {
     payload: &'a RawValue,
 }
 
+/// The component and key of a hint that an import refused.
+#[derive(Debug, PartialEq, Eq, Hash, Deserialize)]
+struct WrongHint {
+    component: String,
+    key: String,
+}
+
+/// The result of a recovery.
+pub struct KeptRecovery {
+    /// The number of kept hints after it.
+    pub hints: usize,
+    /// The file with the earlier contents, if there were any.
+    pub replaced: Option<PathBuf>,
+}
+
+/// Imports the hints that an earlier session had, and then the hints that waited.
+fn import_stored<'a>(stored: &'a [StoredHint], import: &impl Fn(&str) -> Result<usize>) -> Result<RefillResult<'a>> {
+    let (waiting, ready): (Vec<_>, Vec<_>) = stored.iter().partition(|hint| hint.waits);
+    let list_hints = |hints: &[&'a StoredHint]| hints.iter().filter_map(|hint| hint.to_hint()).collect::<Vec<_>>();
+    let hints = list_hints(&ready);
+    let bytes: usize = ready.iter().map(|hint| hint.body.len()).sum();
+    if waiting.is_empty() && bytes <= MAX_PIECE_BYTES {
+        match import(&KeptDocument::from_hints(hints.iter().copied()).to_payload()) {
+            Err(error) if error.kind() == ErrorKind::Quota => {}
+            done => return done.map(RefillResult::with_all_taken),
+        }
+    }
+    let mut refill = RefillResult::default();
+    refill.import_hints(hints, import)?;
+    refill.import_hints(list_hints(&waiting), import)?;
+    Ok(refill)
+}
+
 /// Writes all hints except secrets to a separate file in the format of an export. The caller uses this when the session
 /// ends and no other process can continue it. Returns the path of the file.
 ///
 /// # Errors
 /// `E_UNAVAILABLE` when the file cannot be written.
 pub fn write_out(sources: &OpenSources, session: &str) -> Result<String> {
+    write_left(&JoinedServices::new(sources.list_services()), session)
+}
+
+fn write_left(service: &dyn Service, session: &str) -> Result<String> {
     let unreadable = |error: serde_json::Error| Error::unavailable(error.to_string());
     let params = RawValue::from_string("{}".to_owned()).map_err(unreadable)?;
-    let exported =
-        JoinedServices::new(sources.list_services()).call_by(Caller::with_name(NAME), "nudge.export", &params)?;
+    let exported = service.call_by(Caller::with_name(NAME), "nudge.export", &params)?;
     let ExportAnswer { payload } = serde_json::from_str(exported.get()).map_err(unreadable)?;
-    let written = KeptFolder::from_state_dir()?.write_left(session, payload.get());
+    let written = StateDirectory::from_user()?.write_left(session, payload.get());
     written.map(|file| file.display().to_string()).map_err(|error| Error::unavailable(error.to_string()))
 }
 
@@ -628,10 +880,12 @@ mod tests {
 
     #[test]
     fn an_end_is_told_in_honest_words() {
-        let told = |hints, kept, place| EndSummary { hints, kept, place }.to_text();
+        let told = |hints, kept, place| EndSummary { hints, kept, place, left: None }.to_text();
         assert_eq!(told(0, 0, Err(OFF.into())), "");
         assert_eq!(told(1, 0, Err(OFF.into())), format!("1 hint is gone: {OFF}"));
         assert_eq!(told(2, 2, Ok("/f".into())), "2 hints are kept for next time in /f");
         assert_eq!(told(3, 1, Ok("/f".into())), "1 hint is kept for next time in /f; 2 hints ended with the session");
+        let left = EndSummary { hints: 2, kept: 0, place: Err("the disk is full".into()), left: Some("/l".into()) };
+        assert_eq!(left.to_text(), "2 hints are in /l, which `nudge import` reads: the disk is full");
     }
 }

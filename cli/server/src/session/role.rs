@@ -27,7 +27,7 @@ use tokio::sync::oneshot;
 use super::days::DayCounter;
 use super::dead;
 use super::history::ChangeHistory;
-use super::keeper::{self, HintKeeper};
+use super::keeper::{self, HintKeeper, KeeperSetup};
 use super::open::{OpenSources, SourceSupplies};
 use super::rows::PrimaryRows;
 use super::time::SessionTime;
@@ -255,7 +255,9 @@ fn take_over(
     let time = Arc::new(SessionTime::from_last_session(Arc::clone(&clock), settings));
     let rows = Arc::new(PrimaryRows::new(lock.new_watch(dir), settings.journal.then_some(database)));
     let keep = before.as_ref().map_or(settings.keep, |session| session.keep);
-    let keeper = Arc::new(HintKeeper::open(keep, dir.path(), &identity.id));
+    let (data, kept_clock) = (settings.data.clone(), Arc::clone(&time.clock) as _);
+    let setup = KeeperSetup { runtime: dir.path(), session: &identity.id, data, clock: kept_clock };
+    let keeper = Arc::new(HintKeeper::open(keep, setup));
     let lent = SourceSupplies {
         clock: Arc::clone(&time.clock) as _,
         session: identity.clone(),

@@ -5,9 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use nudge_app::kept::KeptFolder;
+use nudge_app::kept::folder::KeptFolder;
+use nudge_app::kept::state_folder::StateDirectory;
 use nudge_app::settings;
-use nudge_core::clock::{Clock, Millis, PlausibleClock, TimeStamp};
+use nudge_core::clock::{Clock, Millis, PlausibleClock, SystemClock, TimeStamp};
 use nudge_os::beneath::{DiskSync, FileRights, write_atomic};
 use nudge_os::foreign::{self, LinkPolicy};
 
@@ -33,11 +34,11 @@ pub struct SessionTime {
 }
 
 impl SessionTime {
-    /// Starts with the time that an earlier session wrote. If there is none, starts with the time of the kept file's
-    /// last write.
+    /// Starts with the time that an earlier session wrote. If there is none, starts with the time of the last write of
+    /// kept hints.
     pub fn from_last_session(clock: Arc<ServerClock>, settings: &ServeSettings) -> Self {
         let folder = settings::state_dir().filter(|_| is_compared());
-        let left = folder.as_deref().and_then(|folder| read(folder).or_else(|| kept_at(clock.now())));
+        let left = folder.as_deref().and_then(|folder| read(folder).or_else(|| find_kept_time(settings, clock.now())));
         let clock = Arc::new(PlausibleClock::new(clock, left));
         let written = parking_lot::Mutex::new(Some(clock.uptime()));
         Self { clock, folder, data: settings.data.path().to_owned(), written }
@@ -65,7 +66,7 @@ impl SessionTime {
     }
 
     fn write(&self, folder: &Path) -> io::Result<()> {
-        KeptFolder::from_state_dir().map_err(io::Error::other)?.make_private()?;
+        StateDirectory::from_user().map_err(io::Error::other)?.make_private()?;
         let text = serde_json::to_vec(&self.clock.to_time_stamp())?;
         write_atomic(&folder.join(FILE), &text, FileRights::Private, DiskSync::Unflushed)
     }
@@ -81,9 +82,13 @@ fn read(folder: &Path) -> Option<TimeStamp> {
     serde_json::from_slice(&text).ok()
 }
 
-/// Returns the time of the kept file's last write. Returns `None` if that time is in the future.
-fn kept_at(now: Millis) -> Option<TimeStamp> {
-    let modified = KeptFolder::from_state_dir().ok()?.file_path().symlink_metadata().ok()?.modified().ok()?;
+/// Returns the time of the last write of kept hints: to the database, to its log, or to the file of an earlier version.
+/// Returns `None` if that time is in the future.
+fn find_kept_time(settings: &ServeSettings, now: Millis) -> Option<TimeStamp> {
+    let database = KeptFolder::new(settings.data.clone(), Arc::new(SystemClock)).database_path();
+    let earlier = StateDirectory::from_user().ok().map(|folder| folder.kept_path());
+    let paths = [database.with_file_name("hints.db-wal"), database].into_iter().chain(earlier);
+    let modified = paths.filter_map(|path| path.symlink_metadata().ok()?.modified().ok()).max()?;
     let since_1970 = modified.duration_since(std::time::UNIX_EPOCH).ok()?;
     let time_ms = Millis::try_from(since_1970.as_millis()).ok()?;
     (time_ms <= now).then_some(TimeStamp { time_ms, doubted_ms: 0 })
