@@ -17,7 +17,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::alone::ProcessLock;
-use crate::committed::find_session;
 use crate::context::ContextInference;
 use crate::files;
 use crate::settings;
@@ -274,20 +273,32 @@ pub fn find_offer(cwd: &Path) -> Option<(PathBuf, String, Vec<WantedSeed>)> {
     (!seeds.is_empty()).then_some((top, repo, seeds))
 }
 
-/// Updates the hints of a clone after its files have changed. Returns `None` when the clone is not seeded or nothing
-/// has changed. If `must` is true, reads the files even if none has changed.
+/// The condition on which [`refresh_clone`] reads the files of a clone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefreshRule<'a> {
+    /// Reads them in any case.
+    Always,
+    /// Reads them if one of them has changed.
+    IfChanged,
+    /// Reads them if one of the files that may name a command for this folder has changed. In a large clone this check
+    /// costs a small part of [`IfChanged`](Self::IfChanged).
+    IfChangedFor(&'a Path),
+}
+
+/// Updates the hints of a clone in this session after the clone's files have changed. Returns `None` when the clone is
+/// not seeded or nothing has changed.
 ///
 /// # Errors
 /// The errors of the list of clones and of calls. If the server refuses a seed, the outcome contains the refusal.
-pub fn refresh_clone(top: &Path, call: Call<'_>, must: bool) -> Result<Option<SeedOutcome>> {
+pub fn refresh_clone(top: &Path, rule: RefreshRule<'_>, session: &str, call: Call<'_>) -> Result<Option<SeedOutcome>> {
     let limits = SeedLimits::default();
     let clones = SeededClones::read_shared()?;
     let Some(known) = clones.get(top) else { return Ok(None) };
-    let session = find_session(call)?;
     // While the lock file exists, another process may have stored only a part of the hints.
     let are_stored = || Ok::<_, Error>(known.session == session && !find_folder()?.join(LOCK).exists());
-    if !must {
-        if follow::is_quiet(top, &clones) {
+    if rule != RefreshRule::Always {
+        let cwd = if let RefreshRule::IfChangedFor(cwd) = rule { Some(cwd) } else { None };
+        if follow::is_quiet(top, &clones, cwd) {
             if are_stored()? {
                 return Ok(None);
             }
@@ -328,7 +339,7 @@ pub fn refresh_clone(top: &Path, call: Call<'_>, must: bool) -> Result<Option<Se
     }
     if let Some(clone) = top.to_str().and_then(|name| clones.by_top.get_mut(name)) {
         clone.made = made;
-        clone.session = session;
+        session.clone_into(&mut clone.session);
         clone.manifests =
             report.manifests.iter().map(|manifest| (manifest.file.clone(), manifest.sha256.clone())).collect();
     }

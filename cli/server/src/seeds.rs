@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use nudge_app::committed::{self, TrustFile};
 use nudge_app::context::ContextInference;
-use nudge_app::seed::{self, Call, SeededClones};
+use nudge_app::seed::{self, Call, RefreshRule, SeededClones};
 use nudge_app::wire::{parsed_as, to_raw};
 use nudge_client::process_cwd;
 use serde_json::{Map, Value};
@@ -33,20 +33,29 @@ pub fn follow_clone_files(stdio: &StdioUse, backend: &Arc<CallBackend>) {
             parsed_as(&here.block_on(backend.call(method, &to_raw(params)?))?)
         };
         let repo = || ContextInference::of_files_alone().find_repository(&top);
-        follow_clone(&top, repo, &call);
+        match committed::find_session(&call) {
+            Ok(session) => follow_clone(&top, RefreshRule::IfChanged, repo, &session, &call),
+            Err(error) => tracing::warn!(error = error.message(), "the files of this clone are not followed"),
+        }
     });
 }
 
-/// Updates the hints of a clone from the files that the user trusts or has seeded. `repo` returns the name of the
-/// clone's repository.
-pub fn follow_clone(top: &Path, repo: impl FnOnce() -> Option<String>, call: Call<'_>) {
+/// Updates the hints of a clone in this session from the files that the user trusts or has seeded. `repo` returns the
+/// name of the clone's repository.
+pub fn follow_clone(
+    top: &Path,
+    rule: RefreshRule<'_>,
+    repo: impl FnOnce() -> Option<String>,
+    session: &str,
+    call: Call<'_>,
+) {
     if committed::is_there(top)
         && let Some(repo) = repo()
         && let Err(error) = committed::load_trusted(top, &repo, call)
     {
         tracing::warn!(error = error.message(), "the hints that come with this clone are not told");
     }
-    match seed::refresh_clone(top, call, false) {
+    match seed::refresh_clone(top, rule, session, call) {
         Ok(Some(done)) => {
             tracing::info!(set = done.set.len(), deleted = done.deleted, "followed this clone's files");
         }

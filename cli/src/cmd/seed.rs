@@ -5,7 +5,8 @@ use std::path::Path;
 
 use nudge::{Error, ErrorKind, Result};
 use nudge_agents::running::RunningSession;
-use nudge_app::seed::{self, SeedOutcome, SeededClones, WantedSeed};
+use nudge_app::committed;
+use nudge_app::seed::{self, RefreshRule, SeedOutcome, SeededClones, WantedSeed};
 use nudge_seed::SeedLimits;
 use serde_json::{Map, Value, json};
 
@@ -32,7 +33,9 @@ pub fn run(args: &SeedArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     SeededClones::open()?.add_clone(&top, &repo, false)?;
     match RunningSession::open(global) {
         Ok(session) => {
-            let done = match seed::refresh_clone(&top, &|method, params| call(&session, method, params), true) {
+            let call = |method: &str, params: &Map<String, Value>| call(&session, method, params);
+            let refresh = |id: String| seed::refresh_clone(&top, RefreshRule::Always, &id, &call);
+            let done = match committed::find_session(&call).and_then(refresh) {
                 Ok(Some(done)) => done,
                 Ok(None) => {
                     return Err(Error::unavailable(

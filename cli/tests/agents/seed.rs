@@ -180,6 +180,54 @@ fn an_unchanged_clone_is_not_read_again() {
     serve.close();
 }
 
+/// In a large clone a prompt looks only at the files whose commands fit the agent's folder; a start
+/// looks at all of them.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_prompt_follows_the_files_of_its_folder_and_a_start_all() {
+    let desk = Desk::new();
+    let scripts = |name: &str| format!(r#"{{"scripts": {{"{name}": "vite"}}}}"#);
+    let ci = |line: &str| format!("jobs:\n  a:\n    steps:\n      - run: {line}\n        working-directory: web\n");
+    write(&desk, "package.json", &scripts("build"));
+    write(&desk, "web/package.json", &scripts("serve"));
+    write(&desk, "docs/package.json", &scripts("serve"));
+    write(&desk, ".github/workflows/ci.yml", &ci("npx playwright test"));
+    desk.run(&["seed"]);
+    let serve = desk.serve();
+    let web = desk.checkout.join("web/src");
+    fs::create_dir(&web).unwrap();
+    let ask = |session: &str, text: &str| {
+        desk.hook(&[], &event(&desk, "UserPromptSubmit", session, &json!({"prompt": text, "cwd": web})))
+    };
+    start(&desk, "a");
+    let opened = OpenCounter::watch(&["web/package.json", "docs/package.json"].map(|name| desk.checkout.join(name)));
+    // A file that has just changed is read with each event, because its times could stay the same at another change.
+    let wait_until_quiet = || {
+        kit::wait_for("an event that reads nothing", kit::PATIENCE, || {
+            prompt(&desk, "a", "thanks");
+            (opened.count() == 0).then_some(())
+        });
+    };
+    wait_until_quiet();
+    write(&desk, "docs/package.json", &scripts("preview"));
+    opened.count();
+    ask("b", "thanks");
+    assert_eq!((opened.count(), listed(&desk, "docs")), (0, vec!["npm.serve npm run serve".to_owned()]));
+    start(&desk, "c");
+    assert_eq!(listed(&desk, "docs"), ["npm.preview npm run preview"]);
+
+    wait_until_quiet();
+    write(&desk, "web/package.json", &scripts("preview"));
+    let told = ask("d", "how do I preview it?");
+    assert!(told.contains("npm run preview"), "{told}");
+
+    wait_until_quiet();
+    write(&desk, ".github/workflows/ci.yml", &ci("npx cypress run"));
+    let told = ask("e", "how do I run cypress?");
+    assert!(told.contains("npx cypress run"), "a file of CI is for any folder: {told}");
+    serve.close();
+}
+
 #[test]
 fn a_client_without_hooks_has_them_too() {
     let desk = Desk::new();

@@ -1,5 +1,7 @@
 //! Remembers which seeded clones had nothing to do, so that the next look only calls `stat` on their files. With 400
-//! seeds, a full read of `seeds.json` and every manifest takes milliseconds, and a hook waits for each look.
+//! seeds, a full read of `seeds.json` and every manifest takes milliseconds, and a hook waits for each look. Even
+//! `stat` on every manifest costs a hook a third of its processor time, so files are grouped by the folder for which
+//! they name commands: an agent can only be told commands of its folder and the folders above.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -29,8 +31,11 @@ struct SharedClones {
 struct QuietClone {
     /// The list of clones at that look. If `seeds.json` is read again, the list is another one and this value is stale.
     clones: Arc<SeededClones>,
-    files: Vec<(PathBuf, FileMarks)>,
+    files: MarkedFiles<FileMarks>,
 }
+
+/// The files of a clone with their marks, by the folder for which they name commands.
+type MarkedFiles<M> = HashMap<PathBuf, Vec<(PathBuf, M)>>;
 
 impl SeededClones {
     /// Returns the list of seeded clones without a lock. Parses `seeds.json` only when the file has changed.
@@ -58,19 +63,21 @@ impl SeededClones {
 /// The marks of a clone's top folder and manifests, read before their content.
 pub(super) struct ClonesLook {
     read_ns: i64,
-    files: Vec<(PathBuf, Option<FileMarks>)>,
+    files: MarkedFiles<Option<FileMarks>>,
 }
 
 impl ClonesLook {
     /// Reads the marks.
     pub fn begin(top: &Path, known: &SeededClone) -> Self {
         let read_ns = now_ns();
-        let paths = known.manifests.keys().map(|file| top.join(file)).chain([top.to_owned()]);
-        let mark = |path: PathBuf| {
+        let mut files = MarkedFiles::new();
+        let mut add = |folder: PathBuf, path: PathBuf| {
             let marks = FileMarks::read_path(&path);
-            (path, marks)
+            files.entry(folder).or_default().push((path, marks));
         };
-        Self { read_ns, files: paths.map(mark).collect() }
+        add(top.to_owned(), top.to_owned());
+        known.manifests.keys().for_each(|file| add(top.join(find_served_folder(file)), top.join(file)));
+        Self { read_ns, files }
     }
 
     /// Notes that the clone has nothing to do. Notes nothing if a file changed so recently that its marks could stay
@@ -79,7 +86,10 @@ impl ClonesLook {
         let settled = |(path, marks): (PathBuf, Option<FileMarks>)| {
             marks.filter(|marks| !marks.is_racy(self.read_ns)).map(|marks| (path, marks))
         };
-        let Some(files) = self.files.into_iter().map(settled).collect() else { return };
+        let all_settled = |(folder, files): (PathBuf, Vec<_>)| {
+            Some((folder, files.into_iter().map(settled).collect::<Option<Vec<_>>>()?))
+        };
+        let Some(files) = self.files.into_iter().map(all_settled).collect() else { return };
         let mut quiet = QUIET.lock();
         let quiet = quiet.get_or_insert_default();
         if quiet.len() >= MAX_QUIET {
@@ -89,9 +99,41 @@ impl ClonesLook {
     }
 }
 
-/// Returns true when the last look at a clone found nothing to do, and no file has changed since then.
-pub(super) fn is_quiet(top: &Path, clones: &Arc<SeededClones>) -> bool {
+/// Returns true when the last look at a clone found nothing to do, and no file has changed since then. With `cwd`, only
+/// the files that may name a command for this folder count.
+pub(super) fn is_quiet(top: &Path, clones: &Arc<SeededClones>, cwd: Option<&Path>) -> bool {
     let quiet = QUIET.lock();
     let known = quiet.as_ref().and_then(|quiet| quiet.get(top)).filter(|known| Arc::ptr_eq(&known.clones, clones));
-    known.is_some_and(|known| known.files.iter().all(|(path, marks)| FileMarks::read_path(path) == Some(*marks)))
+    let Some(QuietClone { files, .. }) = known else { return false };
+    let is_same = |(path, marks): &(PathBuf, FileMarks)| FileMarks::read_path(path) == Some(*marks);
+    match cwd {
+        Some(cwd) => cwd.ancestors().filter_map(|folder| files.get(folder)).flatten().all(is_same),
+        None => files.values().flatten().all(is_same),
+    }
+}
+
+/// Returns the folder for which a manifest names commands: its own folder. Files with a hidden name or in a hidden
+/// folder, such as those of CI, can name commands for any folder, so they count for the top. The file and the folder
+/// are relative to the top.
+fn find_served_folder(file: &str) -> &str {
+    let is_hidden = file.split('/').any(|part| part.starts_with('.'));
+    file.rsplit_once('/').filter(|_| !is_hidden).map_or("", |(folder, _)| folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_is_for_its_folder_and_a_hidden_one_for_all() {
+        for (file, folder) in [
+            ("package.json", ""),
+            ("packages/web/package.json", "packages/web"),
+            (".github/workflows/ci.yml", ""),
+            ("packages/web/.gitlab-ci.yml", ""),
+            ("packages/web/.devcontainer/devcontainer.json", ""),
+        ] {
+            assert_eq!(find_served_folder(file), folder, "{file}");
+        }
+    }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use nudge::{Caller, Context, ContextSpec, MethodSpec, Result, Service};
 use nudge_app::checkout::{AgentCheckout, LineSubject, add_doubt};
-use nudge_app::seed;
+use nudge_app::seed::{self, RefreshRule};
 use nudge_app::wire::{parsed_as, to_raw};
 use nudge_core::limit::{BoundedNumber, Limit};
 use nudge_core::once::OnceByKey;
@@ -163,6 +163,8 @@ pub struct EventService {
     suggest: Arc<SuggestService>,
     /// Stores the hints that come from a clone's files.
     hints: Arc<dyn Service>,
+    /// The id of the session.
+    session: Arc<str>,
     threads: ThreadSlots,
 }
 
@@ -173,9 +175,9 @@ struct FolderLook {
 }
 
 impl EventService {
-    /// Makes the service: `suggest` chooses the lines, `hints` stores the hints of clones.
-    pub fn new(suggest: Arc<SuggestService>, hints: Arc<dyn Service>) -> Self {
-        Self { suggest, hints, threads: ThreadSlots::default() }
+    /// Makes the service of a session: `suggest` chooses the lines, `hints` stores the hints of clones.
+    pub fn new(suggest: Arc<SuggestService>, hints: Arc<dyn Service>, session: &str) -> Self {
+        Self { suggest, hints, session: session.into(), threads: ThreadSlots::default() }
     }
 
     fn answer_event(&self, caller: Caller<'_>, params: &EventParams, raw: &RawValue) -> Result<EventAnswer> {
@@ -188,7 +190,7 @@ impl EventService {
         let tells_lines = params.max_bytes.get() >= MIN_BYTES;
         let follows = matches!(params.event, SuggestEvent::Start | SuggestEvent::Prompt | SuggestEvent::Failure);
         if let Some(look) = look.as_ref().filter(|_| follows && tells_lines) {
-            self.follow_clone(caller, look, &context);
+            self.follow_clone(caller, params.event, look, &context);
         }
         // The hints from the files may have scopes that mention more variables.
         if caller.env {
@@ -237,19 +239,24 @@ impl EventService {
         Ok(EventAnswer { text: digest.finish(), ticket })
     }
 
-    /// Updates the hints from the clone's files, if the user follows these files.
-    fn follow_clone(&self, caller: Caller<'_>, look: &FolderLook, context: &Context) {
+    /// Updates the hints from the clone's files, if the user follows these files. A start checks all files of the
+    /// clone. The frequent events check only the files whose commands can be told in the agent's folder.
+    fn follow_clone(&self, caller: Caller<'_>, event: SuggestEvent, look: &FolderLook, context: &Context) {
         if !seeds::may_follow(&look.cwd) {
             return;
         }
         let (hints, name) = (Arc::clone(&self.hints), caller.name.to_owned());
-        let (cwd, repo) = (look.cwd.clone(), context.repo());
+        let (cwd, repo, session) = (look.cwd.clone(), context.repo(), Arc::clone(&self.session));
         self.run_look("nudge-clone", look, move || {
             let call = |method: &str, params: &Map<String, Value>| {
                 parsed_as(&hints.call_by(Caller::with_name(&name), method, &to_raw(params)?)?)
             };
             if let Some(top) = seed::top_of(&cwd) {
-                seeds::follow_clone(&top, || repo, &call);
+                let rule = match event {
+                    SuggestEvent::Start => RefreshRule::IfChanged,
+                    _ => RefreshRule::IfChangedFor(&cwd),
+                };
+                seeds::follow_clone(&top, rule, || repo, &session, &call);
             }
         });
     }

@@ -112,7 +112,7 @@ impl OpenSources {
             suggest = suggest.with_listener(Arc::new(CommandLearner::new(Arc::clone(&hints), Arc::clone(&lent.clock))));
         }
         let suggest = Arc::new(suggest);
-        let events = Arc::new(EventService::new(Arc::clone(&suggest), hints));
+        let events = Arc::new(EventService::new(Arc::clone(&suggest), hints, &lent.session.id));
         let stops = all.iter().map(|_| StopFlag::default()).collect();
         let (clock, days, models) = (Arc::clone(&lent.clock), Arc::clone(&lent.days), Arc::clone(&lent.models));
         Ok(Self { all, clock, suggest, events, days, stops, models })
