@@ -381,7 +381,7 @@ impl Nudge {
     /// nor reported. Returns the number of unreadable rows, which are skipped.
     pub fn restore(&self, rows: impl IntoIterator<Item = SessionRow>) -> usize {
         let mut writer = self.writer.lock();
-        let mut read = RestoredRows::default();
+        let mut read = RowContents::default();
         let unreadable = rows.into_iter().filter(|row| self.read_row(row, &mut read).is_err()).count();
         let mut plan = WritePlan {
             store: &self.store,
@@ -419,7 +419,7 @@ impl Nudge {
         unreadable + unreadable_calls
     }
 
-    fn read_row(&self, row: &SessionRow, read: &mut RestoredRows) -> Result<()> {
+    fn read_row(&self, row: &SessionRow, read: &mut RowContents) -> Result<()> {
         let number = || row.name.parse().map_err(|_| Error::invalid("The row has no number."));
         let to_hint = |(component, key, body): HintParts<'_>| self.recorded_hint(&Arc::from(&*component), &key, body);
         match &*row.kind {
@@ -454,7 +454,7 @@ impl Nudge {
 
 /// The contents of the rows from which a store is restored.
 #[derive(Default)]
-struct RestoredRows {
+struct RowContents {
     hints: Vec<Hint>,
     deletions: Vec<TrashEntry>,
     last_deletion: u64,

@@ -94,8 +94,8 @@ impl HintTrash {
                 ] {
                     if !hints.is_empty() {
                         plan.last_id += 1;
-                        let (id, by) = (plan.last_id, applied.caller.name.into());
-                        plan.added.push(TrashEntry { id, at: applied.time, by, what, hints });
+                        let (id, time) = (plan.last_id, applied.time);
+                        plan.added.push(TrashEntry { id, at: time, by: applied.caller.name.into(), what, hints });
                     }
                 }
             }

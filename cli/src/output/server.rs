@@ -197,7 +197,7 @@ pub struct StatsAnswer {
     hits: u64,
     #[serde(flatten)]
     counts: SuggestCounts,
-    sessions: Vec<SessionRow>,
+    sessions: Vec<SessionSummary>,
     hours: Vec<HourRow>,
     hooks: Option<HooksPart>,
     /// The days of all sessions, oldest first.
@@ -208,7 +208,7 @@ pub struct StatsAnswer {
 }
 
 #[derive(Deserialize)]
-struct SessionRow {
+struct SessionSummary {
     client_session: String,
     last_active: Value,
     #[serde(flatten)]
@@ -249,7 +249,7 @@ pub fn render_stats(result: &StatsAnswer, is_unserved: bool) -> String {
         out +=
             &render_fitting(&[whole_column("HOUR FROM", 0), cut_column("TOLD", 5, 0), followed, failed, bytes], hours);
     }
-    let session = |SessionRow { client_session, last_active, counts }: &SessionRow| -> Cells {
+    let session = |SessionSummary { client_session, last_active, counts }: &SessionSummary| -> Cells {
         let head = [tables::one_line(client_session), describe_age(last_active), counts.suggestions.to_string()];
         (head.into_iter().chain(cells(counts)).collect(), false)
     };
