@@ -25,7 +25,6 @@ const TERMS: [&str; 42] = [
     "Glob",
     "Grammar",
     "Hint",
-    "Journal",
     "Limit",
     "Match",
     "Mutex",
