@@ -115,7 +115,9 @@ seed(
     "rows",
     database(),
     database(("hint", "a\nk\n", json.dumps(hint)), ("last_deletion", "", "1"), ("extra", "", '{"theme":"dark"}')),
-    database(("deletion", "1", json.dumps({"at": 1, "what": "deleted", "hints": [hint]})), ("call", "0", '{"key":"s"}')),
+    database(
+        ("deletion", "1", json.dumps({"at": 1, "what": "deleted", "hints": [hint]})), ("call", "0", '{"key":"s"}')
+    ),
 )
 seed(
     "session",
