@@ -73,9 +73,11 @@ mod tests {
         grouped.dedup();
         assert_eq!(grouped.len(), count, "each once");
         let shown = command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()).map(Command::get_name);
-        // The commands of sources are in a separate group.
+        // The commands of sources are in a separate group, except those of the hints.
         let of_sources = super::super::source::command_names();
-        let is_own = |name: &&str| sources::find_source(name).is_none() && !of_sources.iter().any(|own| own == name);
+        let is_own = |name: &&str| {
+            *name == nudge::HINTS || sources::find_source(name).is_none() && !of_sources.iter().any(|own| own == name)
+        };
         let mut there: Vec<_> = shown.filter(is_own).collect();
         there.sort_unstable();
         assert_eq!(there, grouped, "what is new belongs into a group");

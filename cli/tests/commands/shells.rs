@@ -12,7 +12,8 @@ use kit::system::nudge;
 use kit::{Serve, home};
 use serde_json::{Value, json};
 
-const VERBS: [&str; 37] = [
+const VERBS: [&str; 38] = [
+    "hints",
     "ask",
     "brain",
     "capture-session",
@@ -283,7 +284,7 @@ fn the_examples_in_the_help_work() {
     for verb in VERBS {
         let examples = examples(verb);
         // Skips the commands that run until a user ends them, and the commands with tests of their own.
-        if ["serve", "watch", "try", "stop", "completions", "man", "init", "doctor", "model"].contains(&verb) {
+        if ["serve", "watch", "try", "stop", "completions", "man", "init", "doctor", "model", "hints"].contains(&verb) {
             continue;
         }
         for (index, example) in examples.iter().enumerate() {
