@@ -15,7 +15,7 @@ use nudge_core::error::{Error, Result};
 use nudge_core::once::{CallMemory, CallRecord, MadeCall, RecordableResult};
 use nudge_core::scope::{Scope, ScopeSpec};
 use nudge_core::service::Caller;
-use nudge_core::source::{RowChange, SessionRow};
+use nudge_core::source::{RowTaker, SessionRow};
 use nudge_core::suggest::Suggester;
 use nudge_core::sync::Mutex;
 use nudge_core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -302,7 +302,7 @@ impl Nudge {
         let trash = writer.trash.plan_deletions(&applied);
         let call = applied.caller.key.zip(known.as_ref());
         let call = call.map(|(key, known)| (self.calls.next_number(), known.to_record(key)));
-        let (waiting, all) = (&writer.waiting[..], &|| self.all_rows(writer));
+        let (waiting, all) = (&writer.waiting[..], &|take: &mut RowTaker<'_>| self.feed_all(writer, take));
         self.log.append(&LogEntry { applied, call, trash: &trash, waiting, all })?;
         writer.waiting.clear();
         if let (Some(key), Some(known)) = (applied.caller.key, known) {
@@ -360,21 +360,21 @@ impl Nudge {
         writer.forget_deletions(&dropped);
     }
 
-    /// Returns the rows of the whole store, without secrets.
-    fn all_rows(&self, writer: &WriterState) -> Vec<RowChange> {
+    /// Gives the rows of the whole store, without secrets.
+    fn feed_all(&self, writer: &WriterState, take: &mut RowTaker<'_>) -> Result<()> {
         let mut hints = self.store.list_all();
         hints.retain(|hint| !self.has_ended(hint));
-        let mut rows: Vec<_> = session_rows::write_hints(&hints).collect();
-        rows.extend(session_rows::write_trash(&writer.trash));
-        rows.extend(writer.extra.clone().and_then(|extra| session_rows::write_change(&StoreChange::Extra(extra))));
-        self.calls.visit_records(|number, record| rows.push(session_rows::write_call(number, &record)));
-        rows
+        session_rows::write_hints(&hints).try_for_each(|row| take(&row))?;
+        session_rows::write_trash(&writer.trash).try_for_each(|row| take(&row))?;
+        let extra = writer.extra.clone().and_then(|extra| session_rows::write_change(&StoreChange::Extra(extra)));
+        extra.iter().try_for_each(&mut *take)?;
+        self.calls.visit_records(|number, record| take(&session_rows::write_call(number, &record)))
     }
 
     /// Stores all rows again if another program has removed them.
     pub(crate) fn mend_rows(&self) {
         let writer = self.writer.lock();
-        self.log.mend(&|| self.all_rows(&writer));
+        self.log.mend(&|take| self.feed_all(&writer, take));
     }
 
     /// Restores the store from its rows, in any order. The rows are not checked, and the changes are neither recorded

@@ -66,7 +66,7 @@ pub use nudge_core::scope::{Scope, ScopeSpec};
 pub use nudge_core::service::{
     Caller, ContextUse, JoinedServices, METHODS, MethodInfo, MethodInfos, MethodSpec, Service, unknown_method,
 };
-pub use nudge_core::source::{RowChange, SessionRow};
+pub use nudge_core::source::{RowChange, RowFeed, RowTaker, SessionRow};
 pub use nudge_secrets::{Finding, SecretGuard};
 pub use snapshot::ExportPayload;
 pub use source::SOURCE;

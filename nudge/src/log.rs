@@ -7,7 +7,7 @@ use nudge_core::clock::{Millis, rfc3339};
 use nudge_core::error::Result;
 use nudge_core::once::CallRecord;
 use nudge_core::service::Caller;
-use nudge_core::source::RowChange;
+use nudge_core::source::{RowChange, RowFeed, RowTaker};
 
 use crate::hint::Hint;
 use crate::session_rows;
@@ -37,9 +37,9 @@ pub trait ChangeLog: Send + Sync {
         Err("it ends with this store at the latest: only a session keeps hints".into())
     }
 
-    /// Stores all rows again if another program has removed them. `all` returns every row. The store calls this every
+    /// Stores all rows again if another program has removed them. `all` gives every row. The store calls this every
     /// few seconds.
-    fn mend(&self, _all: &dyn Fn() -> Vec<RowChange>) {}
+    fn mend(&self, _all: &RowFeed<'_>) {}
 }
 
 impl<L: ChangeLog + ?Sized> ChangeLog for Arc<L> {
@@ -55,7 +55,7 @@ impl<L: ChangeLog + ?Sized> ChangeLog for Arc<L> {
         (**self).check_keeping()
     }
 
-    fn mend(&self, all: &dyn Fn() -> Vec<RowChange>) {
+    fn mend(&self, all: &RowFeed<'_>) {
         (**self).mend(all);
     }
 }
@@ -69,23 +69,28 @@ pub struct LogEntry<'a> {
     pub(crate) trash: &'a TrashPlan,
     /// The changes of rows that earlier writes have left to this one.
     pub(crate) waiting: &'a [RowChange],
-    pub(crate) all: &'a dyn Fn() -> Vec<RowChange>,
+    pub(crate) all: &'a RowFeed<'a>,
 }
 
 impl LogEntry<'_> {
-    /// Returns the changes of rows that record the write, without secrets. [`Nudge::restore`](crate::Nudge::restore)
-    /// reads the rows.
-    pub fn to_rows(&self) -> Vec<RowChange> {
-        let mut rows = self.waiting.to_vec();
-        rows.extend(self.applied.changes.iter().filter_map(session_rows::write_change));
-        rows.extend(session_rows::write_plan(self.trash));
-        rows.extend(self.call.as_ref().map(|(number, record)| session_rows::write_call(*number, record)));
-        rows
+    /// Gives the changes of rows that record the write, without secrets. [`Nudge::restore`](crate::Nudge::restore) reads
+    /// the rows.
+    ///
+    /// # Errors
+    /// The errors of `take`.
+    pub fn feed_rows(&self, take: &mut RowTaker<'_>) -> Result<()> {
+        self.waiting.iter().try_for_each(&mut *take)?;
+        self.applied.changes.iter().filter_map(session_rows::write_change).try_for_each(|row| take(&row))?;
+        session_rows::write_plan(self.trash).try_for_each(|row| take(&row))?;
+        self.call.iter().try_for_each(|(number, record)| take(&session_rows::write_call(*number, record)))
     }
 
-    /// Returns the rows of the whole store before the write, without secrets.
-    pub fn all_rows(&self) -> Vec<RowChange> {
-        (self.all)()
+    /// Gives the rows of the whole store before the write, without secrets.
+    ///
+    /// # Errors
+    /// The errors of `take`.
+    pub fn feed_all(&self, take: &mut RowTaker<'_>) -> Result<()> {
+        (self.all)(take)
     }
 }
 

@@ -110,22 +110,18 @@ pub(crate) fn forget_call(call: ForgottenCall) -> RowChange {
 }
 
 /// Returns the rows of all deletions that can be undone.
-pub(crate) fn write_trash(trash: &HintTrash) -> Vec<RowChange> {
-    let mut rows: Vec<_> = trash.iter().filter_map(write_deletion).collect();
-    rows.push(write_last_deletion(trash.last_id()));
-    rows
+pub(crate) fn write_trash(trash: &HintTrash) -> impl Iterator<Item = RowChange> {
+    trash.iter().filter_map(write_deletion).chain([write_last_deletion(trash.last_id())])
 }
 
 /// Returns the changes to the rows of deletions that a plan makes.
-pub(crate) fn write_plan(plan: &TrashPlan) -> Vec<RowChange> {
-    let mut rows = Vec::new();
-    for entry in plan.added.iter().chain(plan.undone.iter().map(|(_, rest)| rest)) {
-        match write_deletion(entry) {
-            Some(row) => rows.push(row),
-            None => rows.extend(forget_deletion(entry.id, plan.last_id)),
-        }
-    }
-    rows
+pub(crate) fn write_plan(plan: &TrashPlan) -> impl Iterator<Item = RowChange> {
+    let entries = plan.added.iter().chain(plan.undone.iter().map(|(_, rest)| rest));
+    entries.flat_map(|entry| {
+        let row = write_deletion(entry);
+        let gone = row.is_none().then(|| forget_deletion(entry.id, plan.last_id)).into_iter().flatten();
+        row.into_iter().chain(gone)
+    })
 }
 
 /// Deletes the row of a deletion. If it is the last deletion, its id needs a row of its own then.

@@ -10,7 +10,7 @@ use nudge_core::once::OnceByKey as _;
 use nudge_core::service::Caller;
 use nudge_core::settings::{ServeFlag, Setting, SettingKind};
 use nudge_core::source::{
-    ChangeEvent, ChangeSink, RowChange, SessionRows, Source, SourceHost, SourcePage, SourceResources, SourceSpec,
+    ChangeEvent, ChangeSink, RowFeed, SessionRows, Source, SourceHost, SourcePage, SourceResources, SourceSpec,
     TouchedResource,
 };
 use nudge_core::suggest::{CommandOutcome, OutcomeEffect, SourceItem, SourceOffers, SuggestRequest};
@@ -147,7 +147,7 @@ struct SessionLog {
 
 impl ChangeLog for SessionLog {
     fn append(&self, entry: &LogEntry<'_>) -> Result<()> {
-        self.rows.write(&entry.to_rows(), &|| entry.all_rows())
+        self.rows.write(&|take| entry.feed_rows(take), &|take| entry.feed_all(take))
     }
 
     fn on_applied(&self, applied: &AppliedWrite<'_>) {
@@ -158,9 +158,9 @@ impl ChangeLog for SessionLog {
         self.changes.check_keeping()
     }
 
-    fn mend(&self, all: &dyn Fn() -> Vec<RowChange>) {
+    fn mend(&self, all: &RowFeed<'_>) {
         // The error is ignored, because the next change returns it to its caller.
-        let _ = self.rows.write(&[], all);
+        let _ = self.rows.write(&|_| Ok(()), all);
     }
 }
 

@@ -253,8 +253,12 @@ impl CallMemory {
         self.keys.lock().insert(number, &done.key, MadeCall::from_record(done))
     }
 
-    /// Calls `look` with each remembered call and its number, from the oldest to the newest.
-    pub fn visit_records(&self, mut look: impl FnMut(u64, CallRecord<'_>)) {
-        self.keys.lock().calls.iter().for_each(|known| look(known.number, known.made.to_record(&known.key)));
+    /// Calls `look` with each remembered call and its number, from the oldest to the newest. Stops at the first error.
+    ///
+    /// # Errors
+    /// The error of `look`.
+    pub fn visit_records(&self, mut look: impl FnMut(u64, CallRecord<'_>) -> Result<()>) -> Result<()> {
+        let keys = self.keys.lock();
+        keys.calls.iter().try_for_each(|known| look(known.number, known.made.to_record(&known.key)))
     }
 }

@@ -277,16 +277,23 @@ pub trait Fence: Send + Sync {
 pub trait SessionRows: Send + Sync {
     /// Stores changes in one transaction, inside the fence. Without changes, it only checks the rows.
     ///
-    /// `all` returns every row of the source before the changes. It is called only when another program has removed or
-    /// damaged the stored rows; the transaction then stores the returned rows too.
+    /// `all` gives every row of the source before the changes. It is called only when another program has removed or
+    /// damaged the stored rows; the transaction then stores these rows too.
     ///
     /// # Errors
     /// `E_UNAVAILABLE`; the stored rows then stay as they were.
-    fn write(&self, changes: &[RowChange], all: &dyn Fn() -> Vec<RowChange>) -> Result<()>;
+    fn write(&self, changes: &RowFeed<'_>, all: &RowFeed<'_>) -> Result<()>;
 
     /// Logs the number of rows that the source could not read.
     fn log_unreadable(&self, count: usize);
 }
+
+/// Gives changes of rows one by one, so that a large change never has all its rows in memory. Ends with the error of the
+/// function that takes them. It may be called again.
+pub type RowFeed<'a> = dyn Fn(&mut RowTaker<'_>) -> Result<()> + 'a;
+
+/// Takes the next change of a [`RowFeed`].
+pub type RowTaker<'a> = dyn FnMut(&RowChange) -> Result<()> + 'a;
 
 /// A row that a source has stored for its session.
 #[derive(Clone, PartialEq, Eq)]

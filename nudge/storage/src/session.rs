@@ -11,8 +11,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use nudge_core::error::Result;
-use nudge_core::source::{RowChange, SessionRow};
+use nudge_core::error::{Error, Result};
+use nudge_core::source::{RowChange, RowFeed, SessionRow};
 use nudge_os::dir::{FileKind, OpenedFile, PrivateDir};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, params};
@@ -33,6 +33,8 @@ const PUT: &str = "INSERT INTO row VALUES (?1, ?2, ?3, ?4, ?5)
 const DELETE: &str = "DELETE FROM row WHERE source = ?1 AND kind = ?2 AND name = ?3";
 /// Size to which SQLite cuts the write-ahead log after it has copied the log into the file, in bytes.
 const MAX_LOG_BYTES: i64 = 4 << 20;
+/// Size of the page cache in KiB. It is small, because the store is in memory already.
+const PAGES_KIB: i64 = 256;
 /// SQLite's module for files without locks, where it has one.
 const WITHOUT_LOCKS: Option<&str> = if cfg!(unix) { Some("unix-none") } else { None };
 /// Time after which the opening checks whether the file system has locks.
@@ -135,12 +137,7 @@ impl SessionDb {
     ///
     /// # Errors
     /// `E_UNAVAILABLE`; the stored rows then stay as they were.
-    pub fn write(
-        &mut self,
-        source: &'static str,
-        changes: &[RowChange],
-        all: &dyn Fn() -> Vec<RowChange>,
-    ) -> Result<()> {
+    pub fn write(&mut self, source: &'static str, changes: &RowFeed<'_>, all: &RowFeed<'_>) -> Result<()> {
         if self.open.as_ref().is_some_and(|open| !open.is_as_left()) {
             self.lose_file();
         }
@@ -164,11 +161,11 @@ impl SessionDb {
     fn try_write(
         &mut self,
         source: &'static str,
-        changes: &[RowChange],
-        all: &dyn Fn() -> Vec<RowChange>,
+        changes: &RowFeed<'_>,
+        all: &RowFeed<'_>,
     ) -> Result<bool, TransactionFailure> {
         let lacks_rows = !self.is_whole && !self.stored.contains(source);
-        if changes.is_empty() && !lacks_rows {
+        if !lacks_rows && is_empty(changes) {
             return Ok(true);
         }
         if self.open.is_none() {
@@ -178,7 +175,7 @@ impl SessionDb {
         let tx = open.connection.transaction()?;
         if lacks_rows {
             tx.execute("DELETE FROM row WHERE source = ?1", [source])?;
-            change_rows(&tx, source, &all())?;
+            change_rows(&tx, source, all)?;
         }
         change_rows(&tx, source, changes)?;
         tx.commit()?;
@@ -251,6 +248,7 @@ impl SessionDb {
         // This is set before the first read: SQLite then keeps the index of its log in memory, and makes no file for it.
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
         connection.pragma_update(None, "temp_store", "MEMORY")?;
+        connection.pragma_update(None, "cache_size", -PAGES_KIB)?;
         let _: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
         connection.pragma_update(None, "synchronous", "OFF")?;
         connection.pragma_update_and_check(None, "journal_size_limit", MAX_LOG_BYTES, |_| Ok(()))?;
@@ -341,19 +339,28 @@ impl SessionDb {
     }
 }
 
-fn change_rows(tx: &Transaction<'_>, source: &str, changes: &[RowChange]) -> Result<(), TransactionFailure> {
-    for RowChange { kind, name, body } in changes {
-        match body {
-            Some(body) => {
-                let sum = compute_sum(source, kind, name, body);
-                tx.prepare_cached(PUT)?.execute(params![source, kind, name, body, sum])?;
-            }
-            None => {
-                tx.prepare_cached(DELETE)?.execute([source, kind, name])?;
-            }
-        }
+/// Returns true when there are no changes. Stops at the first change.
+fn is_empty(changes: &RowFeed<'_>) -> bool {
+    changes(&mut |_| Err(Error::unavailable("There is a change."))).is_ok()
+}
+
+fn change_rows(tx: &Transaction<'_>, source: &str, changes: &RowFeed<'_>) -> Result<(), TransactionFailure> {
+    let (mut put, mut delete) = (tx.prepare_cached(PUT)?, tx.prepare_cached(DELETE)?);
+    let mut failure = None;
+    let taken = changes(&mut |RowChange { kind, name, body }| {
+        let changed = match body {
+            Some(body) => put.execute(params![source, kind, name, body, compute_sum(source, kind, name, body)]),
+            None => delete.execute([source, kind, name]),
+        };
+        changed.map(drop).map_err(|error| {
+            failure = Some(error);
+            Error::unavailable("The row cannot be stored.")
+        })
+    });
+    match failure {
+        Some(error) => Err(error.into()),
+        None => Ok(taken?),
     }
-    Ok(())
 }
 
 /// Returns the checksum of a row. The names are part of it, so that a row never counts as another one.

@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use nudge_core::error::Result;
-use nudge_core::source::RowChange;
+use nudge_core::source::{RowChange, RowTaker};
 use nudge_storage::{RestoredRows, SessionDb};
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -57,8 +57,13 @@ fn by_name(restored: RestoredRows) -> Rows {
     restored.rows.into_iter().map(|(_, row)| (row.name, row.body)).collect()
 }
 
+/// Feeds these rows.
+fn feed(rows: impl AsRef<[RowChange]>) -> impl Fn(&mut RowTaker<'_>) -> Result<()> {
+    move |take| rows.as_ref().iter().try_for_each(&mut *take)
+}
+
 fn write(db: &mut SessionDb, changes: &[RowChange]) -> Result<()> {
-    db.write("demo", changes, &|| panic!("no row is missing"))
+    db.write("demo", &feed(changes), &|_| panic!("no row is missing"))
 }
 
 fn shorten(path: &Path, bytes: u64) {
@@ -124,7 +129,7 @@ fn rows_that_another_program_takes_away_are_stored_again() {
         let before = Rows::from([("a".into(), "one".into()), ("b".into(), "two".into())]);
         write(&mut db, &all_of(&before)).unwrap();
         harm(&place);
-        db.write("demo", &[put("c", "three")], &|| all_of(&before)).unwrap();
+        db.write("demo", &feed([put("c", "three")]), &feed(all_of(&before))).unwrap();
         write(&mut db, &[RowChange::delete("note", "a")]).unwrap();
         drop(db);
         let (_, restored) = place.open(true);
@@ -169,7 +174,7 @@ fn a_file_that_is_not_ours_is_replaced_and_left_as_it_was() {
             let (mut db, restored) = place.open(keep);
             assert!(restored.rows.is_empty(), "{what} is not believed");
             assert_eq!(restored.notice.is_some(), keep, "{what}");
-            db.write("demo", &[put("ours", "y")], &Vec::new).unwrap();
+            db.write("demo", &feed([put("ours", "y")]), &feed([])).unwrap();
             drop(db);
             assert_eq!(by_name(place.open(true).1), Rows::from([("ours".into(), "y".into())]), "{what}");
             assert_eq!(fs::read(&victim).unwrap(), before, "{what}");
@@ -200,10 +205,10 @@ fn a_directory_with_the_name_refuses_changes_until_it_is_gone() {
     fs::create_dir(place.file("session.db")).unwrap();
     let (mut db, restored) = place.open(true);
     assert!(restored.notice.unwrap().contains("not a regular file"));
-    let refused = db.write("demo", &[put("a", "one")], &Vec::new).unwrap_err();
+    let refused = db.write("demo", &feed([put("a", "one")]), &feed([])).unwrap_err();
     assert!(refused.message().contains("is a directory, so no change can be kept; remove it"), "{refused:?}");
     fs::remove_dir(place.file("session.db")).unwrap();
-    db.write("demo", &[put("a", "one")], &Vec::new).unwrap();
+    db.write("demo", &feed([put("a", "one")]), &feed([])).unwrap();
     drop(db);
     assert_eq!(by_name(place.open(true).1).len(), 1);
 }
@@ -247,7 +252,7 @@ fn a_file_that_is_no_database_restores_nothing_and_stops_nobody() {
         fs::set_permissions(place.file("session.db"), fs::Permissions::from_mode(0o600)).unwrap();
         let (mut db, restored) = place.open(true);
         assert!(restored.rows.is_empty() && restored.notice.is_some(), "{bytes:?}");
-        db.write("demo", &[put("a", "one")], &Vec::new).unwrap();
+        db.write("demo", &feed([put("a", "one")]), &feed([])).unwrap();
         drop(db);
         assert_eq!(by_name(place.open(true).1).len(), 1);
     }
@@ -279,7 +284,7 @@ fn a_flipped_bit_never_changes_a_row() {
                     lost += usize::from(restored.len() < rows.len());
                     // A log that ends early looks like the log of a process that died; SQLite cannot tell them apart.
                     assert!(restored.len() == rows.len() || is_noticed || name.ends_with("-wal"), "{name} {at}");
-                    db.write("demo", &[put("after", "x")], &|| all_of(&restored)).unwrap();
+                    db.write("demo", &feed([put("after", "x")]), &feed(all_of(&restored))).unwrap();
                 }
                 Err(refused) => assert_eq!(refused.reason(), "E_UNAVAILABLE", "{name} {at}"),
             }
@@ -354,7 +359,7 @@ proptest! {
                     continue;
                 }
             };
-            db.write("demo", &changes, &|| all_of(&model)).unwrap();
+            db.write("demo", &feed(&changes), &feed(all_of(&model))).unwrap();
             is_harmed = false;
             for RowChange { name, body, .. } in changes {
                 match body {

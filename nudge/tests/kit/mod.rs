@@ -23,15 +23,13 @@ pub struct StoredRows {
 }
 
 impl StoredRows {
-    fn store_changes(&self, changes: Vec<RowChange>) {
-        let mut all = self.all.lock().unwrap();
-        for RowChange { kind, name, body } in changes {
-            let place = (kind.to_owned(), name);
-            match body {
-                Some(body) => all.insert(place, body),
-                None => all.remove(&place),
-            };
-        }
+    fn store_change(&self, RowChange { kind, name, body }: &RowChange) -> Result<()> {
+        let (place, mut all) = (((*kind).to_owned(), name.clone()), self.all.lock().unwrap());
+        match body {
+            Some(body) => all.insert(place, body.clone()),
+            None => all.remove(&place),
+        };
+        Ok(())
     }
 
     pub fn list(&self) -> Vec<SessionRow> {
@@ -46,10 +44,9 @@ impl ChangeLog for StoredRows {
     fn append(&self, entry: &LogEntry<'_>) -> Result<()> {
         if self.limit > 0 && self.writes.fetch_add(1, Ordering::SeqCst) % self.limit == self.limit - 1 {
             self.all.lock().unwrap().clear();
-            self.store_changes(entry.all_rows());
+            entry.feed_all(&mut |row| self.store_change(row))?;
         }
-        self.store_changes(entry.to_rows());
-        Ok(())
+        entry.feed_rows(&mut |row| self.store_change(row))
     }
 }
 

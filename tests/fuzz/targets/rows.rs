@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use nudge::{Config, Nudge, RowChange};
+use nudge::{Config, Nudge, RowChange, RowTaker, SessionRow};
 use nudge_storage::SessionDb;
 use tempfile::TempDir;
 
@@ -23,11 +23,11 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok((mut database, restored)) = SessionDb::open(folder, "session", true) else { return };
     let rows = restored.rows.len();
     Nudge::new(Config::default()).restore(restored.rows.iter().map(|(_, row)| row.clone()));
-    let all = || {
-        let row = |(_, row): &(String, nudge::SessionRow)| RowChange::put("hint", row.name.clone(), row.body.clone());
-        restored.rows.iter().map(row).collect()
+    let all = |take: &mut RowTaker<'_>| {
+        let row = |(_, row): &(String, SessionRow)| RowChange::put("hint", row.name.clone(), row.body.clone());
+        restored.rows.iter().map(row).try_for_each(|row| take(&row))
     };
-    let more = [RowChange::put("more", "more", "1".to_owned())];
+    let more = |take: &mut RowTaker<'_>| take(&RowChange::put("more", "more", "1".to_owned()));
     if database.write("fuzz", &more, &all).is_err() {
         return;
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use nudge::{Error, Result};
 use nudge_client::{LockWatch, PrimarySeat, RuntimeDir};
-use nudge_core::source::{self, RowChange, SessionRow};
+use nudge_core::source::{self, RowFeed, SessionRow};
 use nudge_core::sync::{Mutex, RwLock};
 use nudge_storage::SessionDb;
 use tokio::sync::Notify;
@@ -186,12 +186,7 @@ impl SourceRows {
 }
 
 impl SourceRows {
-    fn try_write(
-        &self,
-        keeping: &mut RowKeeping,
-        changes: &[RowChange],
-        all: &dyn Fn() -> Vec<RowChange>,
-    ) -> Result<()> {
+    fn try_write(&self, keeping: &mut RowKeeping, changes: &RowFeed<'_>, all: &RowFeed<'_>) -> Result<()> {
         let RowKeeping::In(database) = keeping else { return Ok(()) };
         database.write(self.source, changes, all)?;
         // Checks the lock again, because a new PRIMARY may have begun meanwhile.
@@ -200,7 +195,7 @@ impl SourceRows {
 }
 
 impl source::SessionRows for SourceRows {
-    fn write(&self, changes: &[RowChange], all: &dyn Fn() -> Vec<RowChange>) -> Result<()> {
+    fn write(&self, changes: &RowFeed<'_>, all: &RowFeed<'_>) -> Result<()> {
         let PrimaryRows { state, lock, .. } = &*self.shared;
         let keeping = &mut *state.lock();
         self.shared.check_lock(keeping)?;
@@ -224,7 +219,7 @@ impl source::SessionRows for SourceRows {
 #[cfg(test)]
 mod tests {
     use nudge_client::ROWS;
-    use nudge_core::source::{Fence as _, SessionRows as _};
+    use nudge_core::source::{Fence as _, RowChange, RowTaker, SessionRows as _};
 
     use super::*;
 
@@ -241,8 +236,14 @@ mod tests {
         (lock, rows, RowsBySource::new(restored.rows))
     }
 
-    fn put(name: &str) -> [RowChange; 1] {
-        [RowChange::put("note", name, format!("about {name}"))]
+    /// Feeds a row with this name.
+    fn put(name: &str) -> impl Fn(&mut RowTaker<'_>) -> Result<()> {
+        let row = RowChange::put("note", name, format!("about {name}"));
+        move |take| take(&row)
+    }
+
+    fn nothing(_: &mut RowTaker<'_>) -> Result<()> {
+        Ok(())
     }
 
     fn names(rows: &mut RowsBySource, source: &str) -> Vec<String> {
@@ -255,15 +256,15 @@ mod tests {
         let (_folder, dir) = place();
         let (lock, rows, _) = open(&dir, false);
         let [hints, demo] = ["hints", "demo"].map(|source| SourceRows::new(&rows, source));
-        let nothing = || panic!("no row is missing");
-        hints.write(&put("a"), &nothing).unwrap();
-        demo.write(&put("b"), &nothing).unwrap();
+        let unasked = |_: &mut RowTaker<'_>| panic!("no row is missing");
+        hints.write(&put("a"), &unasked).unwrap();
+        demo.write(&put("b"), &unasked).unwrap();
         std::fs::remove_file(dir.path().join("session.db")).unwrap();
-        hints.write(&put("c"), &|| put("a").to_vec()).unwrap();
-        demo.write(&[], &|| put("b").to_vec()).unwrap();
-        demo.write(&[], &nothing).unwrap();
+        hints.write(&put("c"), &put("a")).unwrap();
+        demo.write(&nothing, &put("b")).unwrap();
+        demo.write(&nothing, &unasked).unwrap();
         rows.close();
-        assert_eq!(demo.write(&put("late"), &nothing).unwrap_err().data()["ending"], true);
+        assert_eq!(demo.write(&put("late"), &unasked).unwrap_err().data()["ending"], true);
         drop(lock);
 
         let (_lock, _, mut rows) = open(&dir, true);
@@ -335,11 +336,11 @@ mod tests {
             let (_folder, dir) = place();
             let (_lock, rows, _) = open(&dir, false);
             let hints = SourceRows::new(&rows, "hints");
-            hints.write(&put("first"), &Vec::new).unwrap();
+            hints.write(&put("first"), &nothing).unwrap();
             let bytes = rows.bytes();
             let _next = take(&dir);
             for _ in 0..2 {
-                let refused = hints.write(&put("lost"), &Vec::new).unwrap_err();
+                let refused = hints.write(&put("lost"), &nothing).unwrap_err();
                 assert!(refused.message().contains("primary.lock"), "{what}: {refused:?}");
             }
             assert_eq!(rows.bytes(), bytes, "{what}");
@@ -360,7 +361,7 @@ mod tests {
                     let hints = SourceRows::new(rows, "hints");
                     let acknowledged = (0..).take_while(|number: &usize| {
                         let _ = sender.send(());
-                        hints.write(&put(&number.to_string()), &Vec::new).is_ok()
+                        hints.write(&put(&number.to_string()), &nothing).is_ok()
                     });
                     let acknowledged = acknowledged.count();
                     rows.keep_seat(first).unwrap_err();
@@ -412,7 +413,7 @@ mod tests {
             });
             let writes = {
                 let hints = Arc::clone(&hints);
-                shuttle::thread::spawn(move || usize::from(hints.write(&put("a"), &Vec::new).is_ok()))
+                shuttle::thread::spawn(move || usize::from(hints.write(&put("a"), &nothing).is_ok()))
             };
             let ends = {
                 let (rows, kept) = (Arc::clone(&rows), Arc::clone(&kept));
@@ -425,7 +426,7 @@ mod tests {
             let written = writes.join().unwrap();
             ends.join().unwrap();
             assert_eq!(kept.lock().0, acknowledged);
-            assert!(rows.commit(&mut || Ok(())).is_err() && hints.write(&[], &Vec::new).is_err());
+            assert!(rows.commit(&mut || Ok(())).is_err() && hints.write(&nothing, &nothing).is_err());
             drop((rows, hints, lock));
             let (_lock, _, mut rows) = open(&dir, true);
             assert_eq!(names(&mut rows, "hints").len(), written);

@@ -4,7 +4,7 @@ use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{ChangeEvent, ChangeSink, DataDir, Fence, RowChange, SessionIdentity, SessionRows, SourceHost, SourceSpec};
+use super::{ChangeEvent, ChangeSink, DataDir, Fence, RowFeed, SessionIdentity, SessionRows, SourceHost, SourceSpec};
 use crate::clock::SystemClock;
 use crate::embed::NoModels;
 use crate::error::{Error, Result};
@@ -22,7 +22,7 @@ impl Fence for NoSession {
 }
 
 impl SessionRows for NoSession {
-    fn write(&self, _: &[RowChange], _: &dyn Fn() -> Vec<RowChange>) -> Result<()> {
+    fn write(&self, _: &RowFeed<'_>, _: &RowFeed<'_>) -> Result<()> {
         Ok(())
     }
 
