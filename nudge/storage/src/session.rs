@@ -348,11 +348,11 @@ fn change_rows(tx: &Transaction<'_>, source: &str, changes: &RowFeed<'_>) -> Res
     let (mut put, mut delete) = (tx.prepare_cached(PUT)?, tx.prepare_cached(DELETE)?);
     let mut failure = None;
     let taken = changes(&mut |RowChange { kind, name, body }| {
-        let changed = match body {
+        let stored = match body {
             Some(body) => put.execute(params![source, kind, name, body, compute_sum(source, kind, name, body)]),
             None => delete.execute([source, kind, name]),
         };
-        changed.map(drop).map_err(|error| {
+        stored.map(drop).map_err(|error| {
             failure = Some(error);
             Error::unavailable("The row cannot be stored.")
         })
