@@ -242,6 +242,7 @@ mod tests {
         move |take| take(&row)
     }
 
+    #[allow(clippy::unnecessary_wraps, reason = "it is a feed of rows")]
     fn nothing(_: &mut RowTaker<'_>) -> Result<()> {
         Ok(())
     }
