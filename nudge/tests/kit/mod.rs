@@ -23,6 +23,7 @@ pub struct StoredRows {
 }
 
 impl StoredRows {
+    #[allow(clippy::unnecessary_wraps, reason = "it takes the rows of a feed")]
     fn store_change(&self, RowChange { kind, name, body }: &RowChange) -> Result<()> {
         let (place, mut all) = (((*kind).to_owned(), name.clone()), self.all.lock().unwrap());
         match body {
