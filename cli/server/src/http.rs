@@ -192,8 +192,10 @@ impl HttpEndpoint {
         };
         match read {
             Ok((HttpRoute::Mcp, bytes)) => {
-                memory::note_use(bytes.len());
-                self.mcp.answer_request(head, bytes, &self.desk_for_peer(peer, proxy)).await.map(Either::Right)
+                let sent = bytes.len();
+                let answered = self.mcp.answer_request(head, bytes, &self.desk_for_peer(peer, proxy)).await;
+                memory::note_use(sent);
+                answered.map(Either::Right)
             }
             Ok((HttpRoute::Api { api, by_page }, body)) => {
                 let (service, caller, desk) = if by_page {
@@ -211,7 +213,7 @@ impl HttpEndpoint {
                 with_connection_close(json_response(StatusCode::OK, answer)).map(Either::Left)
             }
             Ok((route, bytes)) => {
-                memory::note_use(bytes.len());
+                let sent = bytes.len();
                 if let Some(pid) = head.headers.get(PROXY_HEADER).filter(|_| route == HttpRoute::Rpc) {
                     let pid = pid.to_str().ok().and_then(|pid| pid.parse().ok());
                     pid.map(|pid| proxy.get_or_init(|| self.proxies.add_connection(pid)));
@@ -223,11 +225,10 @@ impl HttpEndpoint {
                     _ => (&self.service, CallerHeaders::read(&head.headers), self.desk_for_peer(peer, proxy)),
                 };
                 let asked = request::CallTarget { service: Arc::clone(service), history: &self.history, desk };
-                match request::answer_http_body(asked, caller, bytes).await {
-                    Some(answer) => {
-                        memory::note_use(answer.len());
-                        json_response(StatusCode::OK, answer).map(Either::Left)
-                    }
+                let answer = request::answer_http_body(asked, caller, bytes).await;
+                memory::note_use(sent.max(answer.as_ref().map_or(0, |answer| answer.len())));
+                match answer {
+                    Some(answer) => json_response(StatusCode::OK, answer).map(Either::Left),
                     None => empty_response(StatusCode::ACCEPTED).map(Either::Left),
                 }
             }

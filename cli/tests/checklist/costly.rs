@@ -186,11 +186,8 @@ fn contents() -> [(&'static str, Hint); 6] {
     ]
 }
 
-/// The memory in KiB that the journal may take. Its database needs about 4 MiB after large changes, with any limit.
-const JOURNAL_KIB: u64 = 8 << 10;
-
 /// Fills the store to its limit, then replaces all hints, so that the store also remembers as many deletions as
-/// possible. Asserts that the memory has then grown by at most three times the limit, and [`JOURNAL_KIB`]. The growth counts from the same
+/// possible. Asserts that the memory has then grown by at most three times the limit. The growth counts from the same
 /// server after a first use, with an empty store.
 fn memory_is_at_most(limit: u64, contents: &[(&str, Hint)]) {
     for (name, hint) in contents {
@@ -218,7 +215,7 @@ fn memory_is_at_most(limit: u64, contents: &[(&str, Hint)]) {
                 batch /= 4;
             }
         }
-        let most = at_start + 3 * (limit >> 10) + JOURNAL_KIB;
+        let most = at_start + 3 * (limit >> 10);
         let full = settled(&serve, most).unwrap();
         import(stored, stored / 2, "replace");
         let replaced = settled(&serve, most).unwrap();

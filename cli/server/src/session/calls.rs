@@ -37,9 +37,9 @@ pub async fn call(
     }
     let (caller, method, params) = (OwnedCaller::from(caller), method.to_owned(), params.to_owned());
     let run = move || service.call_by(caller.as_caller(), &method, &params);
-    memory::note_use(sent);
     let answer = desk.run(row.map_or(CallLane::Work, |row| row.lane), run).await.flatten();
-    memory::note_use(answer.as_ref().map_or(0, |answer| answer.get().len()));
+    // Noted after the call: memory that is returned while the call still uses it would not be returned again.
+    memory::note_use(sent.max(answer.as_ref().map_or(0, |answer| answer.get().len())));
     answer
 }
 
