@@ -198,6 +198,6 @@ fn no_record_is_acknowledged_without_locks_in_the_folder_for_data() {
     lab.done(RECORD);
     assert!(lab.done(&["records", "list"]).contains("Uploads fail"));
     serve.close();
-    let own = |name: &Path| name.to_string_lossy().contains(".locks");
+    let own = |name: &Path| name.to_string_lossy().contains(".scratch");
     assert!(!kit::system::files(&lab.desk.home.path().join("data")).iter().any(|(path, _)| own(path)));
 }

@@ -2,15 +2,21 @@
 //! statements and values.
 
 use std::fmt;
+use std::io::Write as _;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use nudge_core::error::{Error, Result};
 use nudge_core::patience;
+use nudge_os::dir::{self, PrivateDir};
 use rusqlite::ErrorCode;
 use rusqlite::ffi::SQLITE_CORRUPT_VTAB;
 
 use crate::app::DatabaseOpening;
 use crate::backup;
+
+/// The advice for a disk that fails for no known reason.
+const LOOK_AT_DISK: &str = "look at its disk";
 
 /// The reason why a transaction ended without a commit: the source refused, or SQLite failed. The operator `?` converts
 /// both errors.
@@ -103,6 +109,24 @@ impl DatabasePlace {
         self.folder.join(self.file_name())
     }
 
+    /// Makes a new name beside the database for a file that is removed at once.
+    pub(crate) fn scratch_name(&self) -> String {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        format!("{}.{}-{number}.scratch", self.file_name(), std::process::id())
+    }
+
+    /// Finds out why a write failed by writing another file. SQLite does not tell a disk that has become read-only from
+    /// a broken one.
+    fn advise_on_disk(&self) -> &'static str {
+        let Ok(dir) = PrivateDir::open(&self.folder, false) else { return LOOK_AT_DISK };
+        let name = self.scratch_name();
+        let written = dir.create_new(&name).and_then(|mut file| file.write_all(&[0]));
+        // A file that cannot be removed is empty or has one byte.
+        let _ = dir.remove(&name);
+        written.err().as_ref().and_then(dir::advise_on_disk).unwrap_or(LOOK_AT_DISK)
+    }
+
     /// Makes the error `The database PATH ...`.
     pub(crate) fn refusal_error(&self, rest: &str) -> Error {
         Error::unavailable(format!("The database {} {rest}.", self.path().display()))
@@ -160,7 +184,8 @@ impl DatabasePlace {
             ErrorCode::OperationInterrupted => return patience::given_up(),
             ErrorCode::DiskFull => self.refusal_error("cannot grow, so nothing was changed; free some space"),
             ErrorCode::SystemIoFailure => {
-                self.refusal_error("cannot be read or written, so nothing was changed; look at its disk")
+                let advice = self.advise_on_disk();
+                self.refusal_error(&format!("cannot be read or written, so nothing was changed; {advice}"))
             }
             ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen => {
                 self.refusal_error("cannot be opened for writing; make it and its folder writable")

@@ -5,7 +5,6 @@
 //! file, it loses all of them. Another process could then write in the middle of a transaction.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use nudge_core::patience;
@@ -82,9 +81,7 @@ pub(crate) fn open_database(
 /// Refuses a folder on a file system without locks, such as a network file system without its lock server. To find out,
 /// creates a database under a new name, which no other process uses, and locks it.
 pub(crate) fn check_locks(place: &DatabasePlace) -> Result<(), TransactionFailure> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let name = format!(".{}.{}-{number}.locks", place.file_name(), std::process::id());
+    let name = format!(".{}", place.scratch_name());
     let Ok(folder) = PrivateDir::open(&place.folder, false) else { return Ok(()) };
     if folder.create_new(&name).is_err() {
         return Ok(());
