@@ -25,7 +25,7 @@ use smallvec::SmallVec;
 use crate::hint::Hint;
 
 use rows::HintRows;
-pub(crate) use rows::{HintFilter, HintHit, Only, StoreSizes, component_bytes, component_held};
+pub(crate) use rows::{FittingRow, HintFilter, HintHit, Only, StoreSizes, component_bytes, component_held};
 pub(crate) use verdicts::{ScopeVerdicts, SearchVerdicts};
 
 /// A change to the store, as a [`ChangeLog`](crate::ChangeLog) records it.
@@ -255,7 +255,7 @@ impl HintStore {
 
     /// Returns the row and the address of every hint that passes `filter`, in no order. The address identifies the
     /// hint. Also returns the number of hints that stayed undecided because the steps were used up.
-    pub fn find_fitting(&self, filter: &HintFilter<'_>, steps: StepBudget) -> (Vec<(u32, *const Hint)>, usize) {
+    pub fn find_fitting(&self, filter: &HintFilter<'_>, steps: StepBudget) -> (Vec<FittingRow>, usize) {
         let mut verdicts = SearchVerdicts::new(steps);
         loop {
             let found = self.rows.read().find_fitting(filter, &mut verdicts);
@@ -267,10 +267,10 @@ impl HintStore {
         }
     }
 
-    /// Returns the rows of the components for which `is_meant` returns true, in no order. `is_meant` runs under the
-    /// lock and must be quick.
-    pub fn rows_of(&self, is_meant: impl Fn(&str) -> bool) -> Vec<u32> {
-        self.rows.read().of_components(is_meant)
+    /// Returns those of the fitting rows whose component `is_meant`, in no order. `is_meant` runs under the lock, once
+    /// for each component, and must be quick.
+    pub fn rows_of(&self, fitting: &[FittingRow], is_meant: impl Fn(&str) -> bool) -> Vec<u32> {
+        self.rows.read().of_components(fitting, is_meant)
     }
 
     /// Returns the number of times that a hint has left its row.

@@ -13,7 +13,7 @@ use nudge_core::held::allocation_bytes;
 use crate::hint::Hint;
 use crate::scoring;
 
-pub(crate) use search::{HintFilter, HintHit, Only};
+pub(crate) use search::{FittingRow, HintFilter, HintHit, Only};
 
 const FREE: u32 = u32::MAX;
 

@@ -12,7 +12,7 @@ use nudge_core::words::fold_identifier;
 
 use crate::cache::Nudge;
 use crate::hint::Hint;
-use crate::store::{HintFilter, HintStore};
+use crate::store::{FittingRow, HintFilter, HintStore};
 
 /// The weights of the fields of a hint. Keys and tags were chosen so that the hint is found by them. Many hints share a
 /// component, so a word of the component is not enough alone. A word of a command has little weight, because the
@@ -50,7 +50,7 @@ impl WordIndex {
     pub(super) fn search_terms<'a>(
         &mut self,
         store: &HintStore,
-        fitting: &[(u32, *const Hint)],
+        fitting: &[FittingRow],
         terms: &'a QueryTerms,
     ) -> ByRow<'a> {
         if terms.is_empty() {
@@ -67,7 +67,7 @@ impl WordIndex {
     }
 
     /// Reads new hints, and removes the words of hints that are gone.
-    fn follow_store(&mut self, store: &HintStore, fitting: &[(u32, *const Hint)]) {
+    fn follow_store(&mut self, store: &HintStore, fitting: &[FittingRow]) {
         let rows = fitting.iter().map(|(row, _)| *row as usize + 1).fold(0, usize::max);
         if rows > self.read.len() {
             self.read.resize(rows, Weak::new());
@@ -81,7 +81,7 @@ impl WordIndex {
                 }
             }
         }
-        let is_new = |(row, hint): &&(u32, *const Hint)| self.read[*row as usize].as_ptr() != *hint;
+        let is_new = |(row, hint): &&FittingRow| self.read[*row as usize].as_ptr() != *hint;
         let unread: Vec<_> = fitting.iter().filter(is_new).map(|(row, _)| *row).collect();
         self.is_behind = unread.len() > MAX_READ;
         for (row, hint) in store.hints_of(unread.into_iter().take(MAX_READ)) {

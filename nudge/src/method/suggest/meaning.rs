@@ -13,7 +13,7 @@ use nudge_core::sync::Mutex;
 
 use crate::cache::Nudge;
 use crate::hint::Hint;
-use crate::store::HintFilter;
+use crate::store::{FittingRow, HintFilter};
 
 /// The number of hints whose vectors are computed in one batch.
 const BATCH: usize = 8;
@@ -94,7 +94,7 @@ impl Nudge {
 
 impl HintMeanings {
     /// Returns the rows of the hints that have no vector of this model. Drops the vectors of hints that are gone.
-    fn find_missing(&self, model: &dyn TextEmbedder, rows: &[(u32, *const Hint)]) -> Vec<u32> {
+    fn find_missing(&self, model: &dyn TextEmbedder, rows: &[FittingRow]) -> Vec<u32> {
         let mut known = self.known.lock();
         if &*known.model != model.id() {
             *known = ModelVectors { model: model.id().into(), rows: HashMap::default() };

@@ -78,8 +78,13 @@ impl NearbyNames {
     }
 
     /// Returns true when the prompt, the command or the error has the component as a path or an identifier.
-    pub(super) fn speak_of(&self, component: &str) -> bool {
-        !self.spoken_of.is_empty() && self.spoken_of.contains(&fold_identifier(component))
+    pub(super) fn speaks_of(&self, component: &str) -> bool {
+        self.look_up(component).1
+    }
+
+    /// Returns true when the prompt, the command or the error has any path or identifier.
+    pub(super) fn speaks_of_any(&self) -> bool {
+        !self.spoken_of.is_empty()
     }
 
     fn look_up(&self, component: &str) -> (bool, bool) {

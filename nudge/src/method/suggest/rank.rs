@@ -18,7 +18,7 @@ use super::place::{HintPlace, NearbyNames};
 use super::usual::choose_usual;
 use crate::cache::Nudge;
 use crate::hint::{Hint, HintOrigin};
-use crate::store::{HintFilter, HintHit, Only};
+use crate::store::{FittingRow, HintFilter, HintHit, Only};
 
 /// The least priority at which a start suggests a hint that names no location.
 pub(in crate::method) const IMPORTANT: u8 = 8;
@@ -129,14 +129,21 @@ impl Nudge {
                 (of_start(&around, found), undecided)
             }
             SuggestMoment::Prompt | SuggestMoment::Recall => {
-                let (mut relevant, undecided) = self.find_relevant(&request.terms, &filter);
+                let (fitting, undecided) = if request.terms.is_empty() && !around.speaks_of_any() {
+                    (Vec::new(), 0)
+                } else {
+                    self.store.find_fitting(&filter, StepBudget::of_a_call())
+                };
+                let mut relevant = self.find_relevant(&request.terms, &fitting);
                 let near = self.meanings.find_near(request);
                 // The search includes hints with a slightly lower cosine, because they decide whether the nearest hint
                 // counts.
                 let least = if request.moment == SuggestMoment::Recall { NEAR_A_QUESTION } else { NEAR - NEARER };
                 let mut rows: Vec<_> = relevant.keys().copied().collect();
                 rows.extend(near.iter().filter(|(_, cosine)| **cosine >= least).map(|(row, _)| *row));
-                rows.extend(self.store.rows_of(|component| around.speak_of(component)));
+                if around.speaks_of_any() {
+                    rows.extend(self.store.rows_of(&fitting, |component| around.speaks_of(component)));
+                }
                 rows.sort_unstable();
                 rows.dedup();
                 let (found, _) = found(&HintFilter { rows: Some(&rows), ..filter });
@@ -145,7 +152,8 @@ impl Nudge {
             SuggestMoment::Tool | SuggestMoment::Stop => (BinaryHeap::new(), 0),
             SuggestMoment::Failure => {
                 let Some(failure) = &failure else { return (BinaryHeap::new(), 0) };
-                let (mut relevant, undecided) = self.find_relevant(failure.terms(), &filter);
+                let (fitting, undecided) = self.store.find_fitting(&filter, StepBudget::of_a_call());
+                let mut relevant = self.find_relevant(failure.terms(), &fitting);
                 let concerns = |_, hint: &Hint| failure.may_need(hint) && failure.may_concern(hint);
                 let (found, more) = found(&HintFilter { only: Some(&concerns), ..filter });
                 (failure.find_mends(&around, found, &mut relevant), undecided.max(more))
@@ -166,14 +174,9 @@ impl Nudge {
         self.store.best_first(&filter, StepBudget::of_a_call()).0.len()
     }
 
-    /// Returns the words that the hints of a filter share with the terms, and the number of hints whose comparison
-    /// takes too many steps.
-    fn find_relevant<'a>(&self, terms: &'a QueryTerms, filter: &HintFilter<'_>) -> (ByRow<'a>, usize) {
-        if terms.is_empty() {
-            return (ByRow::default(), 0);
-        }
-        let (fitting, undecided) = self.store.find_fitting(filter, StepBudget::of_a_call());
-        (self.words.lock().search_terms(&self.store, &fitting, terms), undecided)
+    /// Returns the words that the fitting hints share with the terms.
+    fn find_relevant<'a>(&self, terms: &'a QueryTerms, fitting: &[FittingRow]) -> ByRow<'a> {
+        if terms.is_empty() { ByRow::default() } else { self.words.lock().search_terms(&self.store, fitting, terms) }
     }
 }
 
@@ -308,7 +311,7 @@ fn of_words(
         let waits = moment == SuggestMoment::Prompt && is_behind(&found.hint);
         // Most commands of a repository's files have a component that is part of a path in the repository, so a path in
         // the prompt does not point to any of them.
-        let spoken_of = if around.speak_of(found.hint.component()) && !waits { SPOKEN_OF } else { 0.0 };
+        let spoken_of = if around.speaks_of(found.hint.component()) && !waits { SPOKEN_OF } else { 0.0 };
         let place = around.find_place(&found.hint);
         let share = around.weigh_words(place, moment);
         let cosine = near.get(&found.row).copied().filter(|_| nearest.is_none_or(|row| row == found.row));

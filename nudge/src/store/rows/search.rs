@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use nudge_core::clock::Millis;
 use nudge_core::context::Context;
 use nudge_core::scope::Scope;
@@ -55,6 +55,9 @@ impl<'a> HintFilter<'a> {
         }
     }
 }
+
+/// The row of a hint that passes a filter, and the hint's address, which identifies the hint.
+pub(crate) type FittingRow = (u32, *const Hint);
 
 /// A hint that a search found, with its rank. The greater rank is better.
 #[derive(Clone)]
@@ -135,7 +138,7 @@ impl HintRows {
 
     /// Returns the row and the address of every hint that passes `filter`. The address identifies the hint. Hints are
     /// neither copied nor scored.
-    pub fn find_fitting(&self, filter: &HintFilter<'_>, verdicts: &mut SearchVerdicts) -> Vec<(u32, *const Hint)> {
+    pub fn find_fitting(&self, filter: &HintFilter<'_>, verdicts: &mut SearchVerdicts) -> Vec<FittingRow> {
         verdicts.renew_epoch(self.epoch);
         let mut search = HintSearch::new(self, filter, verdicts, None, usize::MAX);
         let mut found = Vec::new();
@@ -169,10 +172,14 @@ impl HintRows {
         found
     }
 
-    /// Returns the rows of the components for which `is_meant` returns true.
-    pub fn of_components(&self, is_meant: impl Fn(&str) -> bool) -> Vec<u32> {
-        let meant = self.component_ids.iter().filter(|(name, _)| is_meant(name));
-        meant.flat_map(|(_, &id)| &self.components[id as usize].rows).copied().collect()
+    /// Returns those of the fitting rows whose component `is_meant`. Calls it once for each component.
+    pub fn of_components(&self, fitting: &[FittingRow], is_meant: impl Fn(&str) -> bool) -> Vec<u32> {
+        let mut known = HashMap::with_hasher(RandomState::default());
+        let mut is_of_one = |row: u32| {
+            let component = self.details[row as usize].component;
+            *known.entry(component).or_insert_with(|| is_meant(&self.components[component as usize].name))
+        };
+        fitting.iter().map(|(row, _)| *row).filter(|&row| is_of_one(row)).collect()
     }
 
     /// Returns the smallest set of rows that contains all matches of the filter's rows, component or tags.
