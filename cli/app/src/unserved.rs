@@ -12,7 +12,7 @@ use nudge_core::wire::raw_json;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::days::DayLog;
+use crate::evidence::EvidenceStore;
 use crate::kept::KeptDocument;
 use crate::kept::database::{StoredHint, read_alone};
 use crate::kept::folder::KeptFolder;
@@ -61,7 +61,7 @@ pub fn open_kept(wanted: ReadSources) -> Result<Option<Arc<dyn Service>>> {
     let models = sources::open_models(&values, &settings::data_dir(&values), Arc::new(SystemClock));
     let suggest = SuggestService::new(values.get_count("suggest_max"), Arc::new(SystemClock), models, all);
     let suggest = suggest.with_more_stats(Arc::new(|_| {
-        let (name, value) = match DayLog::read() {
+        let (name, value) = match EvidenceStore::from_settings().and_then(|store| store.read_days()) {
             Ok(days) => ("days", json!(days.into_last_days(&SystemClock))),
             Err(error) => ("days_note", json!(error.message())),
         };
@@ -97,7 +97,7 @@ impl KeptHints {
         let earlier = StateDirectory::from_user().ok().map_or(Ok(None), |folder| folder.read_kept());
         let earlier = earlier.map_err(|error| describe_unreadable(&error))?;
         let is_there = stored.is_some() || earlier.is_some();
-        Ok(is_there.then(|| Self { stored: stored.unwrap_or_default(), earlier }))
+        Ok(is_there.then(|| Self { stored: stored.into_iter().flatten().collect(), earlier }))
     }
 
     fn parse_earlier(&self) -> Result<Option<KeptDocument<'_>>> {
@@ -113,7 +113,8 @@ impl KeptHints {
 
 /// Makes the error for a file of an earlier version. A damaged database is another error, of [`read_alone`].
 fn describe_unreadable(why: &dyn std::fmt::Display) -> Error {
-    let file = StateDirectory::from_user().map(|folder| folder.kept_path().display().to_string()).unwrap_or_default();
+    let folder = StateDirectory::from_user();
+    let file = folder.map_or_else(|_| "kept.json".to_owned(), |folder| folder.kept_path().display().to_string());
     Error::unavailable(format!(
         "The kept hints in {file} cannot be read ({why}); `nudge serve --detach --keep` starts a session, which sets the file aside."
     ))

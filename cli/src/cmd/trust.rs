@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use nudge::{Error, ErrorKind, Result};
-use nudge_agents::running::RunningSession;
+use nudge::{Error, Result};
+use nudge_agents::running::{RunningSession, is_unserved};
 use nudge_app::committed::{self, CommittedFile, FILE, LoadedHints, TrustFile};
 use nudge_app::seed;
 use serde_json::{Value, json};
@@ -31,6 +31,11 @@ pub fn run(args: &TrustArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let none = || Error::not_found(format!("This repository has no {FILE}; `nudge save` writes one."));
     let document = CommittedFile::read(&top)?.ok_or_else(none)?;
     let known = TrustFile::read_unlocked()?.get(&top);
+    let session = match RunningSession::open(global) {
+        Ok(session) => Some(session),
+        Err(error) if is_unserved(global, &error) => None,
+        Err(error) => return Err(error),
+    };
     let is_trusted = known.trusted.as_deref() == Some(document.text.as_str());
     if !is_trusted {
         let shown = visible_lines(diff_texts(known.trusted.as_deref(), &document.text).trim_end());
@@ -40,13 +45,10 @@ pub fn run(args: &TrustArgs, global: &GlobalFlags) -> Result<CommandOutput> {
         ask_consent(args.yes, &format!("Tell agents in this clone {hints}?"))?;
         TrustFile::open()?.set(&top, Some(document.text.clone()))?;
     }
-    let loaded = match RunningSession::open(global) {
-        Ok(session) => {
-            committed::load_trusted(&top, &repo, &|method, params| parse_value(&session.call(method, params)?))?
-        }
-        Err(error) if error.kind() == ErrorKind::Unavailable => None,
-        Err(error) => return Err(error),
-    };
+    let loaded = session.as_ref().map_or(Ok(None), |session| {
+        committed::load_trusted(&top, &repo, &|method, params| parse_value(&session.call(method, params)?))
+    })?;
+    let is_loaded = loaded.is_some();
     let LoadedHints { set, there, deleted, other, refused } = loaded.unwrap_or_default();
     if global.json {
         let refused: Vec<_> = refused.iter().map(|(name, why)| json!({"name": name, "why": why})).collect();
@@ -55,11 +57,11 @@ pub fn run(args: &TrustArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     }
     let mut text =
         if is_trusted { format!("{FILE} was trusted already") } else { format!("{FILE} is trusted as it stands") };
-    let gone = if deleted == 0 { String::new() } else { format!(", {deleted} deleted") };
-    let _ = writeln!(
-        text,
-        "; {set} stored now, {there} were there{gone}; each session loads it once, and any change of it asks again"
-    );
+    if is_loaded {
+        let gone = if deleted == 0 { String::new() } else { format!(", {deleted} deleted") };
+        let _ = write!(text, "; {set} stored now, {there} were there{gone}");
+    }
+    let _ = writeln!(text, "; each session loads it once, and any change of it asks again");
     for name in other {
         let name = crate::output::make_visible(&name);
         let _ = writeln!(
