@@ -68,6 +68,7 @@ pub use nudge_core::service::{
 };
 pub use nudge_core::source::{RowChange, RowFeed, RowTaker, SessionRow};
 pub use nudge_secrets::{Finding, SecretGuard};
+pub use session_rows::{DELETION_ROW, filter_deletion};
 pub use snapshot::ExportPayload;
 pub use source::SOURCE;
 pub use store::StoreChange;

@@ -20,8 +20,8 @@ use crate::trash::{DeletionKind, HintTrash, TrashEntry, TrashPlan};
 
 /// A hint, by its component, key and variant.
 pub(crate) const HINT_ROW: &str = "hint";
-/// A deletion that can be undone, by its id.
-pub(crate) const DELETION_ROW: &str = "deletion";
+/// The kind of a row with a deletion that can be undone. Its name is the id.
+pub const DELETION_ROW: &str = "deletion";
 /// The id of the last deletion, if that deletion has no row.
 pub(crate) const LAST_DELETION_ROW: &str = "last_deletion";
 /// A call with a key, by its number.
@@ -51,14 +51,22 @@ struct WrittenDeletion<'a> {
 }
 
 /// The body of a row of a deletion.
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) struct ReadDeletion<'a> {
     pub at: Millis,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub by: String,
     pub what: DeletionKind,
     #[serde(borrow)]
     pub hints: Vec<HintParts<'a>>,
+}
+
+/// Returns the body of a [`DELETION_ROW`] with only those of its hints for which `is_kept` returns true. The argument
+/// is the hint as an export has it. Returns `None` when no hint is left, or the body is not of this version.
+pub fn filter_deletion(body: &str, is_kept: impl Fn(&RawValue) -> bool) -> Option<String> {
+    let mut deletion: ReadDeletion<'_> = read_body(body).ok()?;
+    deletion.hints.retain(|(_, _, hint)| is_kept(hint));
+    (!deletion.hints.is_empty()).then(|| json_text(&deletion))
 }
 
 /// Reads the body of a row.
@@ -118,7 +126,7 @@ pub(crate) fn write_trash(trash: &HintTrash) -> impl Iterator<Item = RowChange> 
 pub(crate) fn write_plan(plan: &TrashPlan) -> impl Iterator<Item = RowChange> {
     let entries = plan.added.iter().chain(plan.undone.iter().map(|(_, rest)| rest));
     entries.flat_map(|entry| {
-        let row = write_deletion(entry);
+        let row = Some(entry).filter(|entry| plan.can_keep(entry)).and_then(write_deletion);
         let gone = row.is_none().then(|| forget_deletion(entry.id, plan.last_id)).into_iter().flatten();
         row.into_iter().chain(gone)
     })

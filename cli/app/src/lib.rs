@@ -7,7 +7,7 @@ pub mod checkout;
 pub mod committed;
 pub mod config;
 pub mod context;
-pub mod days;
+pub mod evidence;
 pub mod files;
 pub mod followed;
 pub mod kept;

@@ -4,7 +4,7 @@ pub mod backend;
 pub mod calls;
 pub mod changes;
 pub mod control;
-pub mod days;
+pub mod counts;
 pub mod dead;
 pub mod event;
 pub mod history;

@@ -1,7 +1,7 @@
 //! `nudge forget`
 
 use nudge::{Error, Result, Service as _};
-use nudge_app::days::DayLog;
+use nudge_app::evidence::EvidenceStore;
 use nudge_app::kept;
 use nudge_app::kept::folder::KeptFolder;
 use nudge_app::kept::state_folder::StateDirectory;
@@ -18,9 +18,10 @@ use crate::output;
 pub fn run(args: &ForgetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let (folder, state_folder) = (KeptFolder::from_settings()?, StateDirectory::from_user().ok());
     let file = folder.database_path();
-    let has_days = DayLog::is_kept();
+    let evidence = EvidenceStore::from_settings()?;
+    let has_counts = evidence.is_used();
     let has_earlier = state_folder.as_ref().is_some_and(StateDirectory::has_earlier);
-    if !folder.is_used() && !has_earlier && !has_days {
+    if !folder.is_used() && !has_earlier && !has_counts {
         return Ok(report_forgotten(global, 0, "nothing is kept\n".into(), &folder));
     }
     // If the lock is free, no session keeps hints. The lock is released again before the user is asked.
@@ -43,11 +44,12 @@ pub fn run(args: &ForgetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
         Some(count) => format!("{count} hints are"),
         None => "Hints that cannot be counted are".to_owned(),
     };
-    let has_files = folder.has_database() || folder.find_copy().is_some() || has_earlier || has_days;
+    let has_files = folder.has_database() || folder.find_copy().is_some() || has_earlier || has_counts;
     if hints == Some(0) && keeper.is_none() && !killed && !has_files {
         return Ok(report_forgotten(global, 0, "nothing is kept\n".into(), &folder));
     }
-    let mut beside = if has_days { ", and the counts of the last days beside it".to_owned() } else { String::new() };
+    let mut beside =
+        if has_counts { ", and the counts of earlier sessions beside it".to_owned() } else { String::new() };
     if killed {
         beside += ", and what the last session had not written when it was killed";
     }
@@ -65,7 +67,7 @@ pub fn run(args: &ForgetArgs, global: &GlobalFlags) -> Result<CommandOutput> {
         folder.remove_database()?;
         let removed = state_folder.map_or(Ok(()), |state_folder| state_folder.remove_earlier());
         removed.map_err(|error| Error::unavailable(format!("An earlier copy stays: {error}; remove it.")))?;
-        DayLog::forget()?;
+        evidence.forget()?;
         // Ends a session that was killed; otherwise the next session would write its hints again, from its journal.
         if let Some((dir, lock)) = self::find_killed(&folder) {
             dir.remove_session(&lock)?;

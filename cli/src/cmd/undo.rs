@@ -2,6 +2,7 @@
 
 use nudge::{Error, ErrorKind, Result};
 use nudge_agents::running::is_unserved;
+use nudge_app::kept::database::has_deletions;
 use nudge_app::kept::folder::KeptFolder;
 use serde_json::Map;
 
@@ -17,22 +18,27 @@ pub fn run(args: &UndoArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let mut params = Map::new();
     add_field(&mut params, "id", args.id);
     let undone = session.call("nudge.undo", &params).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => {
-            error.with_message("Nothing like that was deleted in this session; `nudge undo --list` shows what was.")
-        }
+        ErrorKind::NotFound => error.with_message("Nothing like that was deleted; `nudge undo --list` shows what was."),
         _ => error,
     })?;
     render_answer(&session, &undone, output::render_undone)
 }
 
-/// If no server runs, returns the error with an explanation: the deletions of a session end with it, but a copy of the
-/// kept hints may have the hint.
+/// If no server runs, returns the error with an explanation: what a session can undo, or where a copy of the kept hints
+/// is.
 fn explain_unserved(error: Error, global: &GlobalFlags) -> Error {
     if !is_unserved(global, &error) {
         return error;
     }
+    let folder = KeptFolder::from_settings().ok();
+    let has_deletions = folder.as_ref().is_some_and(|folder| has_deletions(&folder.database_path()).unwrap_or(false));
+    if has_deletions {
+        return error.with_message(
+            "No Nudge server is running, and only a server can undo; start one with `nudge serve --detach`, then undo again.",
+        );
+    }
     let gone = "No Nudge server is running, and what can be undone ended with the last session";
-    match KeptFolder::from_settings().ok().and_then(|folder| folder.find_copy()) {
+    match folder.and_then(|folder| folder.find_copy()) {
         Some(copy) => error.with_message(format!(
             "{gone}; `nudge hints recover {}` brings back all hints as they were kept when that copy was made.",
             copy.display()

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use nudge_app::days::DayStats;
+use nudge_app::evidence::DayStats;
 use nudge_core::suggest::SuggestCounts;
 use serde::Deserialize;
 use serde_json::{Map, Value};

@@ -1,11 +1,16 @@
-//! Tests the counts by day in `nudge stats`, which are kept with the hints for thirty days.
+//! Tests the counts that are kept beside the hints: by day for thirty days, and by fact and client session.
 #![cfg(unix)]
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use nudge::SystemClock;
+use nudge_app::evidence::EvidenceStore;
 use nudge_client::{HookLog, RuntimeDir};
+use nudge_core::source::DataDir;
+use nudge_core::suggest::evidence::FactCounts;
 use serde_json::{Value, json};
 
 use crate::keeping::{User, kill};
@@ -14,7 +19,7 @@ use crate::kit::{PATIENCE, Serve, wait_for};
 const DAY_MS: i64 = 86_400_000;
 
 fn file(user: &User) -> PathBuf {
-    user.folder().join("days.json")
+    user.data().join("evidence.db")
 }
 
 /// Returns the local date of the day that is `ago` days before today.
@@ -40,10 +45,22 @@ fn tell(serve: &Serve, session: &str) {
     HookLog::open(&runtime).unwrap().note_hook(Duration::from_millis(45), true).unwrap();
 }
 
-/// Returns the days in the file of kept counts.
+/// Returns the days in the database of kept counts.
 fn kept_days(user: &User) -> Value {
-    let kept = std::fs::read(file(user)).map_or(Value::Null, |text| serde_json::from_slice(&text).unwrap());
-    without_bytes(kept["days"].clone())
+    let days = json!(store(user).read_days().unwrap().into_last_days(&SystemClock));
+    without_bytes(days)
+}
+
+/// Returns the counts of all facts in all sessions: told, followed, failed.
+fn kept_evidence(user: &User) -> [u32; 3] {
+    let evidence = store(user).read_evidence().unwrap();
+    let all: Vec<_> = evidence.sessions.values().flat_map(|session| session.facts.values()).collect();
+    let sum = |count: fn(&FactCounts) -> u32| all.iter().map(|counts| count(counts)).sum();
+    [sum(|counts| counts.told), sum(|counts| counts.followed), sum(|counts| counts.failed)]
+}
+
+fn store(user: &User) -> EvidenceStore {
+    EvidenceStore::new(DataDir::new(user.data()), Arc::new(SystemClock))
 }
 
 fn stats(serve: &Serve) -> Value {
@@ -79,14 +96,15 @@ fn days_are_counted_across_sessions() {
     assert_eq!(told_days(&serve), json!([day(&today, 1)]), "at once");
     assert_eq!(stats(&serve)["days"][0]["bytes"], stats(&serve)["bytes"]);
     serve.close();
-    assert_eq!(kept_days(&user), json!([day(&today, 1)]));
+    assert_eq!((kept_days(&user), kept_evidence(&user)), (json!([day(&today, 1)]), [2, 1, 1]));
     assert_eq!(file(&user).metadata().unwrap().permissions().mode() & 0o777, 0o600);
 
-    // Writes earlier days. One of them is too old and must not appear.
+    // An earlier version has left its file of days. One of them is too old and must not appear.
     let (over, first, last) = (date(30), date(29), date(1));
-    let mut days = json!({"days": [day(&over, 9), day(&first, 3), day(&last, 1), day(&today, 1)]});
+    let mut days = json!({"days": [day(&over, 9), day(&first, 3), day(&last, 1)]});
     days["days"].as_array_mut().unwrap().iter_mut().for_each(|day| day["bytes"] = 50.into());
-    std::fs::write(file(&user), days.to_string()).unwrap();
+    let earlier = user.folder().join("days.json");
+    std::fs::write(&earlier, days.to_string()).unwrap();
     let unserved = |words: &[&str]| {
         let output = user.run("run", words);
         let [said, told] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
@@ -100,8 +118,8 @@ fn days_are_counted_across_sessions() {
     let rows: Vec<Vec<_>> = said.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows[2], ["DAY", "TOLD", "FOLLOWED", "FAILED", "LATE", "BYTES"], "{said}");
     assert_eq!((rows[3][0], rows[5][0]), (&*first, &*today), "{said}");
-    assert_eq!(rows[6..], [["all", "10", "5", "5", "5", "150"]], "{said}");
-    assert_eq!(std::fs::read_to_string(file(&user)).unwrap(), days.to_string(), "a command that reads writes nothing");
+    assert_eq!(rows[6][..5], ["all", "10", "5", "5", "5"], "{said}");
+    assert_eq!(std::fs::read_to_string(&earlier).unwrap(), days.to_string(), "a command that reads writes nothing");
 
     // The next session adds its counts to those of the file.
     let serve = user.serve("run");
@@ -110,8 +128,10 @@ fn days_are_counted_across_sessions() {
     assert_eq!((&stats(&serve)["days_note"], &stats(&serve)["suggestions"]), (&Value::Null, &json!(2)));
     user.said("run", &["stop"]);
     assert_eq!(kept_days(&user), json!([day(&first, 3), day(&last, 1), day(&today, 2)]), "the oldest is over");
-    let text = std::fs::read_to_string(file(&user)).unwrap();
-    assert!(!text.contains("make") && !text.contains("secret-name"), "{text}");
+    assert_eq!((kept_evidence(&user), earlier.exists()), ([4, 2, 2], false));
+    let bytes = std::fs::read(file(&user)).unwrap();
+    let text = String::from_utf8_lossy(&bytes);
+    assert!(["make", "secret-name", "build"].iter().all(|name| !text.contains(name)), "{text}");
 }
 
 #[test]
@@ -126,7 +146,7 @@ fn a_kill_loses_seconds_at_most_and_two_sessions_lose_nothing() {
     assert_eq!(told_days(&first), both, "of all sessions");
     kill(first);
     second.close();
-    assert_eq!(kept_days(&user), both);
+    assert_eq!((kept_days(&user), kept_evidence(&user)), (both.clone(), [4, 2, 2]));
     // The next server of a killed session counts no event twice.
     let serve = user.serve("a");
     assert_eq!(told_days(&serve), both);
@@ -159,31 +179,35 @@ fn days_are_forgotten_with_the_kept_hints() {
     tell(&serve, "t");
     serve.close();
     assert_eq!(kept_days(&user), json!([day(&date(0), 1)]), "what was told since");
+    assert_eq!(kept_evidence(&user), [2, 1, 1]);
     let asked = user.run("run", &["forget"]);
     let told = String::from_utf8(asked.stderr).unwrap();
-    assert!(told.contains("and the counts of the last days beside it"), "{told}");
+    assert!(told.contains("and the counts of earlier sessions beside it"), "{told}");
     user.said("run", &["forget", "--yes"]);
     assert!(!file(&user).exists() && user.said("run", &["forget", "--yes"]).contains("nothing is kept"));
 }
 
 #[test]
-fn a_damaged_file_of_days_is_named_and_stays() {
+fn a_damaged_database_of_counts_begins_anew_and_a_newer_one_is_named() {
     let user = User::new();
-    std::fs::create_dir_all(user.folder()).unwrap();
-    let damaged = r#"{"days": 5}"#;
-    std::fs::write(file(&user), damaged).unwrap();
+    std::fs::create_dir_all(user.data()).unwrap();
+    std::fs::set_permissions(user.data(), std::fs::Permissions::from_mode(0o700)).unwrap();
+    std::fs::write(file(&user), "no database at all, but long enough for a header of a hundred bytes".repeat(100))
+        .unwrap();
     let serve = user.serve("run");
     tell(&serve, "s");
-    assert_eq!(told_days(&serve), json!([day(&date(0), 1)]));
+    serve.close();
+    assert_eq!((kept_days(&user), kept_evidence(&user)), (json!([day(&date(0), 1)]), [2, 1, 1]));
+
+    let database = nudge_storage::rusqlite::Connection::open(file(&user)).unwrap();
+    database.pragma_update(None, "user_version", 99).unwrap();
+    drop(database);
+    let serve = user.serve("run");
+    tell(&serve, "t");
+    assert_eq!(told_days(&serve), json!([day(&date(0), 1)]), "of this session alone");
     let told = stats(&serve);
-    assert!(told["days_note"].as_str().unwrap().contains("days.json: "), "{told}");
+    assert!(told["days_note"].as_str().unwrap().contains("evidence.db was written by a newer nudge"), "{told}");
     serve.close();
-    assert_eq!(std::fs::read_to_string(file(&user)).unwrap(), damaged);
     let said = user.said("run", &["stats"]);
-    assert!(said.contains("Cannot read ") && said.contains("; move it away."), "{said}");
-    std::fs::remove_file(file(&user)).unwrap();
-    let serve = user.serve("run");
-    tell(&serve, "s");
-    serve.close();
-    assert_eq!(kept_days(&user), json!([day(&date(0), 1)]));
+    assert!(said.contains("evidence.db was written by a newer nudge; update this one."), "{said}");
 }

@@ -4,7 +4,7 @@
 mod kit;
 
 mod anew;
-mod days;
+mod counts;
 mod disk;
 mod endings;
 mod faults;

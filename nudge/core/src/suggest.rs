@@ -9,6 +9,7 @@
 mod answer;
 mod counts;
 mod digest;
+pub mod evidence;
 mod memory;
 mod merge;
 mod params;
@@ -35,7 +36,7 @@ use crate::relevance::QueryTerms;
 use params::MAX_TEXT_BYTES;
 
 pub use answer::{HeldBackPart, RecallAnswer, SourceItem, SuggestAnswer, SuggestedLine, ToldAnswer};
-pub use counts::{HourStats, SessionStats, SuggestCounts};
+pub use counts::{HourStats, NewCounts, SessionStats, SuggestCounts};
 pub use digest::{DigestBuilder, DigestText, answer_digest};
 pub use memory::Suggester;
 pub use merge::{AnswerBudget, MergedOffers, merge_offers};

@@ -16,8 +16,8 @@ use crate::patience::{self, ThreadSlots};
 use crate::service::{Caller, ContextUse, MethodSpec};
 use crate::source::{Source, SourceSpec};
 use crate::suggest::{
-    self, CLIENT_SESSIONS, ClientSessionTold, ClientSessions, CommandOutcome, DIGEST, DigestText, OUTCOME, Offered,
-    OutcomeParams, RECALL, RecallAnswer, RecallParams, STATS, SUGGEST, SourceOffers, SuggestAnswer, SuggestCounts,
+    self, CLIENT_SESSIONS, ClientSessionTold, ClientSessions, CommandOutcome, DIGEST, DigestText, NewCounts, OUTCOME,
+    Offered, OutcomeParams, RECALL, RecallAnswer, RecallParams, STATS, SUGGEST, SourceOffers, SuggestAnswer,
     SuggestMoment, SuggestParams, SuggestRequest, Suggester, TOLD, ToldAnswer, ToldParams,
 };
 use crate::table::{MethodTable, NoParams, TableRow, TableService, answer_typed};
@@ -43,7 +43,7 @@ pub struct SuggestService {
 }
 
 /// Returns members that a server adds to the answer of `nudge.stats`, given [`SuggestService::take_new_counts`].
-pub type MoreStats = dyn Fn(SuggestCounts) -> Map<String, Value> + Send + Sync;
+pub type MoreStats = dyn Fn(NewCounts) -> Map<String, Value> + Send + Sync;
 
 struct SuggestSource {
     name: &'static str,
@@ -232,7 +232,7 @@ impl SuggestService {
     }
 
     /// Returns the outcome of the suggestions since the last call, for a server that adds them up.
-    pub fn take_new_counts(&self) -> SuggestCounts {
+    pub fn take_new_counts(&self) -> NewCounts {
         self.suggester.take_new_counts()
     }
 

@@ -20,7 +20,7 @@ use crate::trash::{DeletionKind, TrashEntry};
 /// The most hints of one deletion that a listing shows.
 const MAX_SHOWN: usize = 20;
 
-const ABOUT_DELETIONS: &str = "What was deleted or replaced last in this session, newest first: what, when, by whom.";
+const ABOUT_DELETIONS: &str = "What was deleted or replaced last, newest first: what, when, by whom.";
 
 pub(super) static DELETIONS: TableRow<Nudge> = TableRow {
     method: MethodSpec::new("nudge.deletions", "Deletions", ABOUT_DELETIONS, build_schema::<NoParams>)
@@ -164,7 +164,7 @@ impl Nudge {
 }
 
 fn nothing_error() -> Error {
-    Error::not_found("Nothing like that was deleted in this session; list the deletions to see what was.")
+    Error::not_found("Nothing like that was deleted; list the deletions to see what was.")
 }
 
 #[cfg(test)]

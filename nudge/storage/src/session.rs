@@ -60,6 +60,16 @@ pub struct RestoredRows {
     pub notice: Option<String>,
 }
 
+impl RestoredRows {
+    /// Adds those of the rows that the source does not have.
+    pub fn add_rows(&mut self, source: &str, rows: Vec<SessionRow>) {
+        let own = self.rows.iter().filter(|(owner, _)| owner == source);
+        let names: HashSet<_> = own.map(|(_, row)| (row.kind.clone(), row.name.clone())).collect();
+        let new = rows.into_iter().filter(|row| !names.contains(&(row.kind.clone(), row.name.clone())));
+        self.rows.extend(new.map(|row| (source.to_owned(), row)));
+    }
+}
+
 struct OpenRows {
     connection: Connection,
     database: OpenedFile,

@@ -1,29 +1,16 @@
-//! Counts, for each day, the lines that sessions told: `days.json`, in the folder of the kept hints. The counts contain
-//! neither names nor texts.
-
-use std::io;
-use std::path::PathBuf;
+//! The counts of each day.
 
 use chrono::{DateTime, Local, TimeZone};
-use nudge::{Error, Millis, Result};
+use nudge::Millis;
 use nudge_core::clock::Clock;
 use nudge_core::suggest::SuggestCounts;
-use nudge_core::wire::json_text;
-use nudge_os::foreign::{self, LinkPolicy};
 use serde::{Deserialize, Serialize};
 
-use crate::alone::ProcessLock;
-use crate::{files, settings};
-
-const FILE: &str = "days.json";
-const LOCK: &str = "days.lock";
-/// The number of days that the file keeps and `nudge.stats` returns, today included.
+/// The number of days that are kept and `nudge.stats` returns, today included.
 const KEPT_DAYS: Millis = 30;
 const DAY_MS: Millis = 86_400_000;
-/// The most days in the file. It has more than `KEPT_DAYS` days only while the clock's time is not plausible.
+/// The most days in a log. It has more than `KEPT_DAYS` days only while the clock's time is not plausible.
 const MAX_DAYS: usize = 60;
-/// The most bytes of the file that are read; a day takes about a hundred bytes.
-const MAX_FILE_BYTES: u64 = 64 << 10;
 
 /// A day in the answer of `nudge.stats`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,51 +31,9 @@ pub struct DayLog {
 }
 
 impl DayLog {
-    /// Reads the file. Without a file there are no days.
-    ///
-    /// # Errors
-    /// `E_UNAVAILABLE` for a file that cannot be read or parsed.
-    pub fn read() -> Result<Self> {
-        let path = file_path()?;
-        let unreadable = |why: &dyn std::fmt::Display| {
-            Error::unavailable(format!("Cannot read {}: {why}; move it away.", path.display()))
-        };
-        match foreign::read(&path, LinkPolicy::Refused, MAX_FILE_BYTES) {
-            Ok(text) => serde_json::from_slice(&text).map_err(|error| unreadable(&error)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(unreadable(&error)),
-        }
-    }
-
-    /// Adds these days to the days of the file, and drops days that are too old.
-    ///
-    /// # Errors
-    /// `E_UNAVAILABLE` when the file cannot be read or written; the file then stays as it is.
-    pub fn add_to_file(&self, clock: &dyn Clock) -> Result<()> {
-        let path = file_path()?;
-        let _alone = ProcessLock::acquire(&path.with_file_name(LOCK))?;
-        let mut all = Self::read()?;
-        all.add_days(self);
-        all.drop_old(clock);
-        files::write_private(&path, &json_text(&all))
-    }
-
-    /// Returns true when the file exists.
-    pub fn is_kept() -> bool {
-        file_path().is_ok_and(|path| path.exists())
-    }
-
-    /// Removes the file.
-    ///
-    /// # Errors
-    /// `E_UNAVAILABLE` when the file exists and cannot be removed.
-    pub fn forget() -> Result<()> {
-        if !Self::is_kept() {
-            return Ok(());
-        }
-        let path = file_path()?;
-        let _alone = ProcessLock::acquire(&path.with_file_name(LOCK))?;
-        files::remove_file(&path)
+    /// Lists the days, oldest first.
+    pub(super) fn list_days(&self) -> &[DayStats] {
+        &self.days
     }
 
     /// Returns true when there is no day.
@@ -108,7 +53,8 @@ impl DayLog {
         other.days.iter().cloned().for_each(|day| self.add_day(day));
     }
 
-    fn add_day(&mut self, new: DayStats) {
+    /// Adds the counts of a day.
+    pub(super) fn add_day(&mut self, new: DayStats) {
         match self.days.binary_search_by(|known| known.day.cmp(&new.day)) {
             Ok(index) => {
                 let known = &mut self.days[index];
@@ -142,10 +88,6 @@ impl DayLog {
         self.days.retain(|day| day.day > over);
         self.days
     }
-}
-
-fn file_path() -> Result<PathBuf> {
-    Ok(settings::state_dir().ok_or_else(|| Error::invalid("Set HOME to your folder."))?.join(FILE))
 }
 
 /// Returns the date of a time in a time zone.

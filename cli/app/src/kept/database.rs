@@ -1,12 +1,12 @@
 //! The database of the kept hints. A session writes only the rows that differ from its last write. Each write leaves a
 //! random name in the database, so that the session notices when other contents have taken the place of its own.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use nudge::{Error, Result, parse_time};
+use nudge::{Error, Millis, Result, parse_time};
 use nudge_os::foreign::LinkPolicy;
 use nudge_storage::foreign::{ForeignDatabase, ForeignLimits, ForeignLog, UnfitDatabase};
 use nudge_storage::rusqlite::{self, Connection, OptionalExtension as _, Transaction, params};
@@ -16,14 +16,17 @@ use serde_json::value::RawValue;
 
 use super::{KeptDocument, VariantName};
 
-/// Describes the database: the hints as an export has them, the content hashes of forgotten hints, and three texts: the
-/// session that wrote last, the name of the last write, and the digest of the last kept file of an earlier version.
-/// `waits` marks a hint that no session has read: the limits had no room for it, or this version cannot read it.
+/// Describes the database: the hints as an export has them, the content hashes of forgotten hints, the deletions that
+/// can be undone, and three texts: the session that wrote last, the name of the last write, and the digest of the last
+/// kept file of an earlier version. `waits` marks a hint that no session has read: the limits had no room for it, or
+/// this version cannot read it. `until` is the time, in milliseconds, at which a deletion is dropped; it is missing
+/// while the session of the deletion runs.
 pub static HINTS_DATABASE: DatabaseKind = DatabaseKind {
     name: "hints",
     migrations: &["CREATE TABLE hint(
   component TEXT NOT NULL, key TEXT NOT NULL, variant TEXT NOT NULL, body TEXT NOT NULL,
   waits INTEGER NOT NULL CHECK(waits IN (0, 1)), PRIMARY KEY(component, key, variant)) STRICT;
+CREATE TABLE deletion(id INTEGER PRIMARY KEY, body TEXT NOT NULL, until INTEGER) STRICT;
 CREATE TABLE forgotten(mark TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 CREATE TABLE note(name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;"],
     full_text: &[],
@@ -40,6 +43,13 @@ const MAX_BYTES: u64 = 1 << 30;
 const MAX_VALUE_BYTES: i32 = 64 << 20;
 const MAX_STEPS: u64 = 1_000_000_000;
 const READ_PATIENCE: Duration = Duration::from_secs(5);
+
+/// The time for which deletions outlive their session, in milliseconds: a week.
+const DELETION_MS: Millis = 7 * 24 * 60 * 60 * 1000;
+
+/// The deletions that a session has made or undone since its last write, by id. The value is the body of the row; `None`
+/// removes the row.
+pub type DeletionChanges = BTreeMap<i64, Option<String>>;
 
 /// A row of the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,6 +114,8 @@ pub struct SessionWrite<'a> {
     pub forgotten: Option<&'a BTreeSet<String>>,
     /// The changes of the hints.
     pub changes: &'a HintChanges<'a>,
+    /// The changes of the deletions.
+    pub deletions: &'a DeletionChanges,
 }
 
 /// The opened database of a session that keeps hints.
@@ -167,8 +179,7 @@ impl KeptDatabase {
             if read_note(tx, WRITE)?.as_deref() != write.last {
                 return Ok(None);
             }
-            // Overwrites the text of a hint that is deleted or replaced, so that no free page has it.
-            tx.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
+            overwrite_deleted(tx)?;
             let HintChanges { puts, waits, deletes } = write.changes;
             for (name, body) in puts {
                 put_hint(tx, name, body, false)?;
@@ -181,6 +192,17 @@ impl KeptDatabase {
                 let sql = "DELETE FROM hint WHERE component = ?1 AND key = ?2 AND variant = ?3";
                 tx.prepare_cached(sql)?.execute([&name.component, &name.key, &name.variant])?;
             }
+            for (id, body) in write.deletions {
+                match body {
+                    Some(body) => tx
+                        .prepare_cached(
+                            "INSERT INTO deletion(id, body) VALUES(?1, ?2)
+                             ON CONFLICT(id) DO UPDATE SET body = excluded.body",
+                        )?
+                        .execute(params![id, body])?,
+                    None => tx.prepare_cached("DELETE FROM deletion WHERE id = ?1")?.execute([id])?,
+                };
+            }
             if let Some(forgotten) = write.forgotten {
                 tx.execute("DELETE FROM forgotten", [])?;
                 for mark in forgotten {
@@ -190,6 +212,28 @@ impl KeptDatabase {
             put_note(tx, SESSION, write.session)?;
             name_write(tx).map(Some)
         })
+    }
+
+    /// Returns the id and the body of each deletion that can be undone. At the beginning of a session (`begins`), dates
+    /// the deletions of the last session, and drops those that are older than a week.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the database cannot be read or written.
+    pub fn read_deletions(&self, begins: bool, now: Millis) -> Result<Vec<(i64, String)>> {
+        let read = |c: &Connection| -> rusqlite::Result<Vec<(i64, String, Option<Millis>)>> {
+            let mut statement = c.prepare("SELECT id, body, until FROM deletion ORDER BY id")?;
+            statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
+        };
+        let mut stored = self.0.read(|c| Ok(read(c)?))?;
+        if begins && stored.iter().any(|(.., until)| until.is_none_or(|until| until < now)) {
+            stored = self.0.write(|tx| {
+                overwrite_deleted(tx)?;
+                tx.execute("UPDATE deletion SET until = ?1 WHERE until IS NULL", [now.saturating_add(DELETION_MS)])?;
+                tx.execute("DELETE FROM deletion WHERE until < ?1", [now])?;
+                Ok(read(tx)?)
+            })?;
+        }
+        Ok(stored.into_iter().map(|(id, body, _)| (id, body)).collect())
     }
 
     /// Adds the hints of an earlier version's kept file, whose digest is `digest`. A hint that is there already stays
@@ -245,6 +289,11 @@ fn read_row(row: &rusqlite::Row<'_>) -> Option<StoredHint> {
     Some(StoredHint { name, body: text(3)?, waits: row.get::<_, i64>(4).ok()? != 0 })
 }
 
+/// Lets SQLite overwrite the text of rows that this transaction deletes or replaces, so that no free page has it.
+fn overwrite_deleted(tx: &Transaction<'_>) -> rusqlite::Result<()> {
+    tx.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))
+}
+
 fn read_note(c: &Connection, name: &str) -> rusqlite::Result<Option<String>> {
     c.prepare_cached("SELECT value FROM note WHERE name = ?1")?.query_row([name], |row| row.get(0)).optional()
 }
@@ -290,6 +339,24 @@ fn read_update_time(hint: &str) -> Option<i64> {
 /// # Errors
 /// `E_UNAVAILABLE` when the database cannot be read.
 pub fn read_alone(path: &Path) -> Result<Option<Vec<StoredHint>>> {
+    read_table_alone(path, "hint", &["component", "key", "variant", "body", "waits"], read_row)
+}
+
+/// Returns true when a later session can undo a deletion. Changes no file.
+///
+/// # Errors
+/// The errors of [`read_alone`].
+pub fn has_deletions(path: &Path) -> Result<bool> {
+    let ids = read_table_alone(path, "deletion", &["id"], |row| row.get::<_, i64>(0).ok())?;
+    Ok(ids.is_some_and(|ids| !ids.is_empty()))
+}
+
+fn read_table_alone<T>(
+    path: &Path,
+    table: &str,
+    columns: &[&str],
+    read_row: impl Fn(&rusqlite::Row<'_>) -> Option<T>,
+) -> Result<Option<Vec<T>>> {
     // An empty file has no hint yet: a session that creates the database was killed, or does it right now.
     if path.symlink_metadata().map_or(true, |meta| meta.is_file() && meta.len() == 0) {
         return Ok(None);
@@ -317,11 +384,10 @@ pub fn read_alone(path: &Path) -> Result<Option<Vec<StoredHint>>> {
         Some(_) => return Err(refused("were written by a newer nudge; update this one")),
         None => return Err(refused("are another program's; move that file away")),
     }
-    let mut hints = Vec::new();
-    let columns = ["component", "key", "variant", "body", "waits"];
-    let read = database.for_each_row("hint", &columns, None, &mut |row| {
-        hints.extend(read_row(row));
+    let mut found = Vec::new();
+    let read = database.for_each_row(table, columns, None, &mut |row| {
+        found.extend(read_row(row));
         ControlFlow::Continue(())
     });
-    read.map_err(unfit).map(|()| Some(hints))
+    read.map_err(unfit).map(|()| Some(found))
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nudge::{Error, Result};
+use nudge::{Error, Millis, Result};
 use nudge_core::clock::{Clock, SystemClock};
 use nudge_core::source::DataDir;
 use nudge_os::dir::FileId;
@@ -63,6 +63,11 @@ impl KeptFolder {
     /// `E_UNAVAILABLE` when the database is damaged, of a later version or of another program, or cannot be written.
     pub fn open_database(&self) -> Result<KeptDatabase> {
         KeptDatabase::open(&self.new_opening())
+    }
+
+    /// Returns the time by the folder's clock.
+    pub fn now(&self) -> Millis {
+        self.clock.now()
     }
 
     /// Returns the path of the newest automatic copy; `None` when there is no copy.

@@ -43,7 +43,7 @@ static TABLE: MethodTable<SessionControl> = MethodTable(&[
         run: |control, _, params| {
             answer_typed(params, |_: NoParams| {
                 let forgotten = control.keeper.forget_kept()?;
-                control.sources.forget_days()?;
+                control.sources.forget_counts()?;
                 Ok(ForgottenCount { forgotten })
             })
         },
@@ -139,7 +139,7 @@ impl SessionControl {
         self.ended.store(true, Ordering::Relaxed);
         // No caller can change anything now. When the caller gets the answer, all files are written.
         self.keeper.flush();
-        self.sources.write_days();
+        self.sources.write_counts();
         self.time.leave_time(true);
         let EndSummary { hints, kept, place, left } = self.keeper.summarize_end(self.sources.count_hints());
         self.stop.send_replace(true);

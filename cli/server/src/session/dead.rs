@@ -10,7 +10,7 @@ use nudge_core::embed::NoModels;
 use nudge_core::source::SessionIdentity;
 use nudge_storage::SessionDb;
 
-use super::days::DayCounter;
+use super::counts::SessionCounts;
 use super::keeper::{HintKeeper, KeeperSetup};
 use super::open::{OpenSources, SourceSupplies};
 use super::role::{ServeSettings, derive_values, make_clock};
@@ -31,7 +31,7 @@ pub fn keep_for(settings: &ServeSettings, lock: &PrimaryLock) {
 
 fn write(settings: &ServeSettings, lock: &PrimaryLock, session: &SessionFile) -> Result<()> {
     let dir = &settings.dir;
-    let (database, restored) = SessionDb::open(dir.path(), ROWS, true)?;
+    let (database, mut restored) = SessionDb::open(dir.path(), ROWS, true)?;
     drop(database);
     if restored.rows.is_empty() {
         return Ok(());
@@ -47,17 +47,19 @@ fn write(settings: &ServeSettings, lock: &PrimaryLock, session: &SessionFile) ->
     if let Some(why) = keeper.start_notice() {
         return Err(Error::unavailable(why));
     }
+    keeper.exchange_deletions(&mut restored, false);
     let lent = SourceSupplies {
         clock: Arc::clone(&clock) as _,
         session: SessionIdentity { id: session.id.clone(), created_at: session.created_at },
         rows: Arc::new(PrimaryRows::new(lock.new_watch(dir), None)),
+        keeper: Arc::clone(&keeper),
         changes: Arc::clone(&keeper) as _,
         data: settings.data.clone(),
         cache: settings.cache.clone(),
         models: Arc::new(NoModels),
         settings: derive_values(settings, &keeper),
         // The killed server has already counted the lines that it told.
-        days: Arc::new(DayCounter::new(Arc::clone(&clock) as _, dir.clone(), false, true)),
+        counts: Arc::new(SessionCounts::new(Arc::clone(&clock) as _, settings.data.clone(), dir.clone(), false, true)),
         given_up: &|| false,
     };
     let hints = OpenSources::open(&lent, &sources::list_sources()[..1], restored)?;

@@ -7,15 +7,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use nudge::{Caller, Clock, Error, ErrorKind, JoinedServices, Result, Service};
+use nudge::{
+    Caller, Clock, DELETION_ROW, Error, ErrorKind, HINTS, JoinedServices, Result, RowFeed, RowTaker, Service,
+    SessionRow,
+};
 use nudge_app::followed::{FollowedHints, FollowedState};
-use nudge_app::kept::database::{EarlierHints, KeptContents, KeptDatabase, SessionWrite, StoredHint};
+use nudge_app::kept::database::{DeletionChanges, EarlierHints, KeptContents, KeptDatabase, SessionWrite, StoredHint};
 use nudge_app::kept::folder::{KeptFolder, KeptLock};
 use nudge_app::kept::state_folder::{EarlierLock, StateDirectory};
 use nudge_app::kept::{self, KeptDocument};
-use nudge_core::source::{ChangeEvent, ChangeSink, DataDir};
+use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, SessionRows};
 use nudge_core::text::to_hex;
 use nudge_core::wire::raw_json;
+use nudge_storage::RestoredRows;
 use parking_lot::{Condvar, Mutex};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -25,6 +29,7 @@ use sha2::{Digest as _, Sha256};
 use super::kept_rows::{KnownRows, LastingHint};
 use super::open::OpenSources;
 use super::refill::{MAX_PIECE_BYTES, RefillResult};
+use super::rows::SourceRows;
 
 /// The time from a change to the write; the write includes all changes of this time. The documents promise two seconds.
 const DELAY: Duration = Duration::from_secs(1);
@@ -99,6 +104,8 @@ struct KeeperState {
     /// The content hashes (marks) of hints that the session still has, but that the user has removed from the
     /// database.
     forgotten: BTreeSet<String>,
+    /// The deletions that are not written yet.
+    deletions: DeletionChanges,
     /// The reason why the hints could not be read or written.
     failed: Option<String>,
     /// Notices about earlier files and about hints that could not be read.
@@ -211,6 +218,31 @@ impl HintKeeper {
             }
             Err(KeepRefusal::Off) => None,
             Err(refusal) => Some(format!("hints are not kept for next time: {}", refusal.why())),
+        }
+    }
+
+    /// Exchanges deletions with the database before the hints are restored from their rows: adds the deletions of
+    /// earlier sessions to the rows, and keeps those that a killed server had no time to keep. The session `begins` if
+    /// no earlier server has served it.
+    pub fn exchange_deletions(&self, restored: &mut RestoredRows, begins: bool) {
+        let Ok(keeping) = &self.0 else { return };
+        let is_deletion = |(source, row): &&(String, SessionRow)| source == HINTS && row.kind == DELETION_ROW;
+        let rows = restored.rows.iter().filter(is_deletion);
+        self.note_deletions(rows.filter_map(|(_, row)| Some((row.name.parse().ok()?, Some(row.body.clone())))));
+        match keeping.list_deletions(begins) {
+            Ok(rows) => restored.add_rows(HINTS, rows),
+            // `read_back` tells users of a database that cannot be read.
+            Err(error) => tracing::warn!(error = error.message(), "earlier deletions cannot be undone"),
+        }
+    }
+
+    /// Notes deletions that the session has stored, to keep those of lasting hints. `None` stands for a deletion that can
+    /// no longer be undone.
+    fn note_deletions(&self, rows: impl IntoIterator<Item = (i64, Option<String>)>) {
+        if let Ok(keeping) = &self.0 {
+            let pick_lasting = |body: String| nudge::filter_deletion(&body, kept::is_lasting);
+            let rows = rows.into_iter().map(|(id, body)| (id, body.and_then(pick_lasting)));
+            keeping.state.lock().deletions.extend(rows);
         }
     }
 
@@ -347,7 +379,7 @@ impl HintKeeper {
 impl ChangeSink for HintKeeper {
     fn tell_changes(&self, changes: &[ChangeEvent]) {
         if let Ok(keeping) = &self.0
-            && changes.iter().any(|change| change.source == nudge::HINTS)
+            && changes.iter().any(|change| change.source == HINTS)
         {
             keeping.note_change();
         }
@@ -399,6 +431,15 @@ impl ActiveKeeper {
         if !state.aside.contains(&notice) {
             state.aside.push(notice);
         }
+    }
+
+    fn list_deletions(&self, begins: bool) -> Result<Vec<SessionRow>> {
+        let mut guard = self.held.lock();
+        let Some(held) = guard.as_mut().filter(|_| self.folder.has_database()) else { return Ok(Vec::new()) };
+        let deletions = self.open_database(held)?.read_deletions(begins, self.folder.now())?;
+        let to_row =
+            |(id, body): (i64, String)| SessionRow { kind: DELETION_ROW.to_owned(), name: id.to_string(), body };
+        Ok(deletions.into_iter().map(to_row).collect())
     }
 
     /// Reads the kept hints. Returns true when this session must now write the database as its own.
@@ -465,7 +506,8 @@ impl ActiveKeeper {
             return Ok(());
         }
         let over = state_folder.read_over().ok().flatten();
-        let digest = to_hex(&Sha256::digest([&text, &over].map(|text| text.as_deref().unwrap_or_default()).concat()));
+        let both: String = [&text, &over].into_iter().flatten().map(String::as_str).collect();
+        let digest = to_hex(&Sha256::digest(both));
         // A file that cannot be parsed adds nothing.
         let over = over.as_deref().and_then(|text| KeptDocument::read(text).ok());
         if document.count_hints() > 0 || over.is_some() {
@@ -613,6 +655,7 @@ impl ActiveKeeper {
         let mut guard = self.held.lock();
         let Some(held) = &mut *guard else { return };
         let mut followed = None;
+        let deletions = std::mem::take(&mut self.state.lock().deletions);
         let mut done = Err(Error::unavailable("The database of kept hints is replaced again and again; try again."));
         for _ in 0..MAX_TRIES {
             // Clears the flag before the export, so a change during the export leads to another write.
@@ -620,7 +663,7 @@ impl ActiveKeeper {
             let mut seen = FollowedHints::read(&self.session);
             let tried = self.with_export(|document| {
                 let picked = self.pick_hints(document, &mut seen);
-                let outcome = self.put_hints(held, &picked.lasting);
+                let outcome = self.put_hints(held, &picked.lasting, &deletions);
                 (outcome, picked.count, picked.of_files)
             });
             followed = tried.is_ok().then_some(seen);
@@ -643,7 +686,14 @@ impl ActiveKeeper {
                 (state.hints, state.of_files, state.failed) = (hints, of_files, None);
                 state.backup_failed = backup_failed.map(|error| error.message().to_owned());
             }
-            Err(error) => self.note_failure(&error),
+            Err(error) => {
+                let mut state = self.state.lock();
+                // A change of a deletion that was noted meanwhile is newer.
+                let newer = std::mem::replace(&mut state.deletions, deletions);
+                state.deletions.extend(newer);
+                drop(state);
+                self.note_failure(&error);
+            }
         }
     }
 
@@ -677,11 +727,17 @@ impl ActiveKeeper {
     }
 
     /// Makes the database have these hints and the hints that wait.
-    fn put_hints(&self, held: &mut HeldDatabase, hints: &[LastingHint<'_>]) -> Result<WriteOutcome> {
+    fn put_hints(
+        &self,
+        held: &mut HeldDatabase,
+        hints: &[LastingHint<'_>],
+        deletions: &DeletionChanges,
+    ) -> Result<WriteOutcome> {
         self.folder.stay_locked(&mut held.lock, &self.runtime)?;
         let forgotten = self.state.lock().forgotten.clone();
         if held.database.is_none() {
-            if hints.is_empty() && forgotten.is_empty() && !self.folder.has_database() {
+            let is_nothing = hints.is_empty() && forgotten.is_empty() && deletions.is_empty();
+            if is_nothing && !self.folder.has_database() {
                 return Ok(WriteOutcome::Written);
             }
             self.open_database(held)?;
@@ -689,7 +745,11 @@ impl ActiveKeeper {
         let (database, rows) = (held.get_database()?, &held.rows);
         let changes = rows.compare(hints);
         let is_claimed = rows.session.as_ref() == Some(&self.session) && rows.forgotten == forgotten;
-        if changes.is_empty() && is_claimed && database.read_write_name().is_ok_and(|name| name == rows.write) {
+        if changes.is_empty()
+            && deletions.is_empty()
+            && is_claimed
+            && database.read_write_name().is_ok_and(|name| name == rows.write)
+        {
             return Ok(WriteOutcome::Written);
         }
         let write = SessionWrite {
@@ -697,6 +757,7 @@ impl ActiveKeeper {
             session: &self.session,
             forgotten: Some(&forgotten).filter(|forgotten| **forgotten != rows.forgotten),
             changes: &changes,
+            deletions,
         };
         match database.write(&write) {
             Ok(Some(name)) => {
@@ -751,6 +812,7 @@ impl ActiveKeeper {
             held.database = None;
             self.folder.remove_database()?;
             held.rows = KnownRows::default();
+            self.state.lock().deletions.clear();
         }
         self.state.lock().forgotten.extend(marks);
         let removed = StateDirectory::from_user().ok().map_or(Ok(()), |folder| folder.remove_earlier());
@@ -858,6 +920,38 @@ fn write_left(service: &dyn Service, session: &str) -> Result<String> {
     let ExportAnswer { payload } = serde_json::from_str(exported.get()).map_err(unreadable)?;
     let written = StateDirectory::from_user()?.write_left(session, payload.get());
     written.map(|file| file.display().to_string()).map_err(|error| Error::unavailable(error.to_string()))
+}
+
+/// The rows of the hints. Tells the keeper of the deletions among them.
+pub struct KeptRows {
+    /// The rows of the session.
+    pub rows: SourceRows,
+    /// The keeper.
+    pub keeper: Arc<HintKeeper>,
+}
+
+impl SessionRows for KeptRows {
+    fn write(&self, changes: &RowFeed<'_>, all: &RowFeed<'_>) -> Result<()> {
+        let deletions = RefCell::new(Vec::new());
+        let feed = |take: &mut RowTaker<'_>| {
+            // The rows are fed again after a try that failed.
+            deletions.borrow_mut().clear();
+            changes(&mut |row| {
+                if let (DELETION_ROW, Ok(id)) = (row.kind, row.name.parse()) {
+                    deletions.borrow_mut().push((id, row.body.clone()));
+                }
+                take(row)
+            })
+        };
+        self.rows.write(&feed, all)?;
+        // The change itself is told to the keeper after the sources have applied it.
+        self.keeper.note_deletions(deletions.into_inner());
+        Ok(())
+    }
+
+    fn log_unreadable(&self, count: usize) {
+        self.rows.log_unreadable(count);
+    }
 }
 
 /// Reports changes to two sinks, one after the other. The second sink decides whether the changes are kept.

@@ -106,7 +106,7 @@ mod tests {
     use std::sync::Arc;
 
     use nudge::SystemClock;
-    use nudge_app::kept::database::{KeptDatabase, SessionWrite};
+    use nudge_app::kept::database::{DeletionChanges, KeptDatabase, SessionWrite};
     use nudge_app::kept::folder::KeptFolder;
     use nudge_core::source::DataDir;
 
@@ -134,7 +134,13 @@ mod tests {
         let mut write = |hints: &[LastingHint<'_>]| {
             let changes = known.compare(hints);
             let counts = (changes.puts.len(), changes.waits.len(), changes.deletes.len());
-            let write = SessionWrite { last: known.write.as_deref(), session: "s", forgotten: None, changes: &changes };
+            let write = SessionWrite {
+                last: known.write.as_deref(),
+                session: "s",
+                forgotten: None,
+                changes: &changes,
+                deletions: &DeletionChanges::new(),
+            };
             let written = database.write(&write).unwrap().expect("nobody else writes");
             known.note_write(hints, written, "s", BTreeSet::new());
             counts
@@ -150,6 +156,39 @@ mod tests {
         let body = |key| stored.hints.iter().find(|hint| hint.name == name(key)).map(|hint| hint.body.as_str());
         assert_eq!((stored.hints.len(), body(7), body(500)), (999, None, Some("{\"value\":\"new\"}")));
         assert_eq!(body(8), Some("{\"value\":\"8\"}"));
+    }
+
+    /// Promise (kept hints): The text of a deleted hint is in no part of the database a week after its session.
+    #[test]
+    fn nothing_is_left_of_a_deletion_after_a_week() {
+        let place = tempfile::tempdir().unwrap();
+        let database = open_database(place.path());
+        let text = "zebra crossing ".repeat(100);
+        let names = [name(1)];
+        let put = HintChanges { puts: vec![(&names[0], &text)], ..HintChanges::default() };
+        let delete = HintChanges { deletes: vec![&names[0]], ..HintChanges::default() };
+        let write = |last: Option<&str>, changes: &HintChanges<'_>, deletions: &DeletionChanges| {
+            let write = SessionWrite { last, session: "s", forgotten: None, changes, deletions };
+            database.write(&write).unwrap().unwrap()
+        };
+        let day = 24 * 60 * 60 * 1000;
+        let listed = |begins: bool, now: i64| {
+            let deletions = database.read_deletions(begins, now).unwrap();
+            deletions.into_iter().map(|(id, _)| id).collect::<Vec<_>>()
+        };
+        let first = write(None, &put, &DeletionChanges::new());
+        let second = write(Some(&first), &delete, &[(1, Some(text.clone())), (2, Some(text.clone()))].into());
+        assert_eq!(listed(false, 100 * day), [1, 2], "the week begins with the next session");
+        assert_eq!(listed(true, day), [1, 2]);
+        // A deletion that is partly undone does not get another week.
+        let third = write(Some(&second), &HintChanges::default(), &[(1, Some("less".into())), (2, None)].into());
+        write(Some(&third), &HintChanges::default(), &[(3, Some(text.clone()))].into());
+        assert_eq!(listed(true, 8 * day), [1, 3]);
+        assert_eq!(listed(true, 8 * day + 1), [3]);
+        assert_eq!(listed(true, 16 * day), [0; 0]);
+        drop(database);
+        let bytes = std::fs::read(place.path().join("data/hints.db")).unwrap();
+        assert!(!String::from_utf8_lossy(&bytes).contains("zebra"));
     }
 
     #[test]
@@ -174,7 +213,15 @@ mod tests {
         let database = open_database(place.path());
         let none = HintChanges::default();
         let write = |last: Option<&str>| {
-            database.write(&SessionWrite { last, session: "s", forgotten: None, changes: &none }).unwrap()
+            database
+                .write(&SessionWrite {
+                    last,
+                    session: "s",
+                    forgotten: None,
+                    changes: &none,
+                    deletions: &DeletionChanges::new(),
+                })
+                .unwrap()
         };
         let first = write(None).unwrap();
         assert_eq!((write(None), write(Some("x"))), (None, None));

@@ -7,15 +7,18 @@ use nudge::{Caller, Error, MethodSpec, Millis, Result, Service};
 use nudge_core::clock::{Clock, rfc3339};
 use nudge_core::embed::ModelProvider;
 use nudge_core::settings::SettingValues;
-use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, SessionIdentity, Source, SourceHost, SourceSpec, StopFlag};
+use nudge_core::source::{
+    ChangeEvent, ChangeSink, DataDir, SessionIdentity, SessionRows, Source, SourceHost, SourceSpec, StopFlag,
+};
 use nudge_core::suggest_service::SuggestService;
 use nudge_storage::RestoredRows;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::changes::IN_USE;
-use super::days::DayCounter;
+use super::counts::SessionCounts;
 use super::event::EventService;
+use super::keeper::{HintKeeper, KeptRows};
 use super::learn::CommandLearner;
 use super::rows::{PrimaryRows, RowsBySource, SourceRows};
 use crate::memory;
@@ -31,6 +34,8 @@ pub struct SourceSupplies<'a> {
     pub session: SessionIdentity,
     /// The session's rows, which also contain the fence.
     pub rows: Arc<PrimaryRows>,
+    /// Keeps hints and their deletions.
+    pub keeper: Arc<HintKeeper>,
     /// Receives the changes that sources commit.
     pub changes: Arc<dyn ChangeSink>,
     /// The folder in which sources keep files.
@@ -41,8 +46,8 @@ pub struct SourceSupplies<'a> {
     pub models: Arc<dyn ModelProvider>,
     /// The values of the settings.
     pub settings: Arc<SettingValues>,
-    /// Counts, for each day, the lines that the session tells.
-    pub days: Arc<DayCounter>,
+    /// Counts the lines that the session tells.
+    pub counts: Arc<SessionCounts>,
     /// Returns true when the process no longer wants to become PRIMARY while the sources open.
     pub given_up: &'a dyn Fn() -> bool,
 }
@@ -53,7 +58,7 @@ pub struct OpenSources {
     clock: Arc<dyn Clock>,
     suggest: Arc<SuggestService>,
     events: Arc<EventService>,
-    days: Arc<DayCounter>,
+    counts: Arc<SessionCounts>,
     /// The stop flags of the sources, in the same order. A flag interrupts only the waiting thread of its source.
     stops: Vec<StopFlag>,
     models: Arc<dyn ModelProvider>,
@@ -74,13 +79,19 @@ impl OpenSources {
         for spec in list {
             let begun = Instant::now();
             let own = rows.take_source(spec.name);
+            let own_rows = SourceRows::new(&lent.rows, spec.name);
+            let session_rows: Arc<dyn SessionRows> = if spec.name == nudge::HINTS {
+                Arc::new(KeptRows { rows: own_rows, keeper: Arc::clone(&lent.keeper) })
+            } else {
+                Arc::new(own_rows)
+            };
             let host = SourceHost {
                 clock: Arc::clone(&lent.clock),
                 session: lent.session.clone(),
                 data: lent.data.clone(),
                 cache: lent.cache.clone(),
                 fence: Arc::clone(&lent.rows) as _,
-                session_rows: Arc::new(SourceRows::new(&lent.rows, spec.name)),
+                session_rows,
                 rows: Box::new(own.into_iter().take_while(|_| !(lent.given_up)())),
                 changes: Arc::clone(&lent.changes),
                 models: Arc::clone(&lent.models),
@@ -106,16 +117,16 @@ impl OpenSources {
         let hints = Arc::clone(hints) as Arc<dyn Service>;
         let max_lines = lent.settings.get_count("suggest_max");
         let mut suggest = SuggestService::new(max_lines, Arc::clone(&lent.clock), Arc::clone(&lent.models), asked);
-        let days = Arc::clone(&lent.days);
-        suggest = suggest.with_more_stats(Arc::new(move |new| days.describe_stats(new)));
+        let counts = Arc::clone(&lent.counts);
+        suggest = suggest.with_more_stats(Arc::new(move |new| counts.describe_stats(new)));
         if lent.settings.is_on("learn") {
             suggest = suggest.with_listener(Arc::new(CommandLearner::new(Arc::clone(&hints), Arc::clone(&lent.clock))));
         }
         let suggest = Arc::new(suggest);
         let events = Arc::new(EventService::new(Arc::clone(&suggest), hints, &lent.session.id));
         let stops = all.iter().map(|_| StopFlag::default()).collect();
-        let (clock, days, models) = (Arc::clone(&lent.clock), Arc::clone(&lent.days), Arc::clone(&lent.models));
-        Ok(Self { all, clock, suggest, events, days, stops, models })
+        let (clock, counts, models) = (Arc::clone(&lent.clock), Arc::clone(&lent.counts), Arc::clone(&lent.models));
+        Ok(Self { all, clock, suggest, events, counts, stops, models })
     }
 
     /// Starts a thread for each source that has work of its own; the thread runs [`Source::work`].
@@ -177,27 +188,27 @@ impl OpenSources {
         if self.models.drop_idle() {
             memory::note_use(usize::MAX);
         }
-        self.write_days();
+        self.write_counts();
     }
 
-    /// Adds the new counts to the file of days, if the session keeps its hints.
-    pub fn write_days(&self) {
-        self.days.write(self.suggest.take_new_counts());
+    /// Adds the new counts to those of earlier sessions, if the session keeps its hints.
+    pub fn write_counts(&self) {
+        self.counts.write(self.suggest.take_new_counts());
     }
 
-    /// Forgets the counts of all days.
+    /// Forgets all counts.
     ///
     /// # Errors
-    /// `E_UNAVAILABLE` when the file of days cannot be removed.
-    pub fn forget_days(&self) -> Result<()> {
-        self.days.forget(self.suggest.take_new_counts())
+    /// `E_UNAVAILABLE` when their database cannot be removed.
+    pub fn forget_counts(&self) -> Result<()> {
+        self.counts.forget(self.suggest.take_new_counts())
     }
 
     /// Stops the work of the sources. From now on they refuse every change.
     pub fn close(&self) {
         self.stops.iter().for_each(StopFlag::set);
         self.all.iter().for_each(|(_, source)| source.close());
-        self.write_days();
+        self.write_counts();
     }
 }
 

@@ -24,7 +24,7 @@ use nudge_storage::SessionDb;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::days::DayCounter;
+use super::counts::SessionCounts;
 use super::dead;
 use super::history::ChangeHistory;
 use super::keeper::{self, HintKeeper, KeeperSetup};
@@ -235,7 +235,7 @@ fn take_over(
         SessionState::Unreadable => return Err(unreadable_session(dir)),
     };
     // Restores the rows of the earlier PRIMARY even if this PRIMARY stores none.
-    let (database, restored) = SessionDb::open(dir.path(), ROWS, goes_on)?;
+    let (database, mut restored) = SessionDb::open(dir.path(), ROWS, goes_on)?;
     // No rows mean that the earlier PRIMARY stored none.
     let whole = restored.notice.is_none() && !restored.rows.is_empty();
     if let Some(notice) = &restored.notice {
@@ -258,16 +258,24 @@ fn take_over(
     let (data, kept_clock) = (settings.data.clone(), Arc::clone(&time.clock) as _);
     let setup = KeeperSetup { runtime: dir.path(), session: &identity.id, data, clock: kept_clock };
     let keeper = Arc::new(HintKeeper::open(keep, setup));
+    keeper.exchange_deletions(&mut restored, !goes_on);
     let lent = SourceSupplies {
         clock: Arc::clone(&time.clock) as _,
         session: identity.clone(),
         rows: Arc::clone(&rows),
+        keeper: Arc::clone(&keeper),
         changes: Arc::new(keeper::ChangeSinkPair(Arc::clone(history) as _, Arc::clone(&keeper) as _)),
         data: settings.data.clone(),
         cache: settings.cache.clone(),
         models: sources::open_models(&settings.values, &settings.data, Arc::clone(&clock) as _),
         settings: derive_values(settings, &keeper),
-        days: Arc::new(DayCounter::new(Arc::clone(&time.clock) as _, dir.clone(), keep, goes_on)),
+        counts: Arc::new(SessionCounts::new(
+            Arc::clone(&time.clock) as _,
+            settings.data.clone(),
+            dir.clone(),
+            keep,
+            goes_on,
+        )),
         given_up: &given_up,
     };
     let sources = Arc::new(OpenSources::open(&lent, sources::list_sources(), restored)?);

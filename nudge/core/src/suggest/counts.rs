@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize, Serializer};
 
+use super::evidence::Evidence;
 use crate::clock::{Millis, rfc3339};
 
 const HOUR_MS: Millis = 3_600_000;
@@ -31,6 +32,15 @@ impl SuggestCounts {
         self.followed = self.followed.saturating_add(other.followed);
         self.failed = self.failed.saturating_add(other.failed);
     }
+}
+
+/// The counts since they were last taken.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NewCounts {
+    /// The outcome of all suggestions.
+    pub all: SuggestCounts,
+    /// The counts by fact and client session.
+    pub evidence: Evidence,
 }
 
 /// A client session in the answer of `nudge.stats`.

@@ -8,7 +8,8 @@ use foldhash::quality::FixedState;
 use parking_lot::Mutex;
 
 use super::answer::ChangedLine;
-use super::counts::{HourStats, RecentHours, SessionStats, SuggestCounts};
+use super::counts::{HourStats, NewCounts, RecentHours, SessionStats, SuggestCounts};
+use super::evidence::{Evidence, FactCounts, digest_fact};
 use super::params::check_session;
 use super::told::{ClientSessionTold, ClientSessions, LoggedAnswer, SessionPlace, ToldLog};
 use super::{
@@ -40,12 +41,21 @@ pub struct Suggester {
 
 #[derive(Default)]
 struct SuggestMemory {
-    sessions: HashMap<String, ClientSession>,
-    /// The counts of suggestions without a client session, and of client sessions that are no longer remembered.
-    gone: SuggestCounts,
+    sessions: SessionTable,
     hours: RecentHours,
+    /// The counts by fact and client session that were not taken yet.
+    evidence: Evidence,
     /// The told lines of all sessions.
     log: ToldLog,
+}
+
+/// The client sessions.
+#[derive(Default)]
+struct SessionTable {
+    /// The remembered sessions, by name.
+    known: HashMap<String, ClientSession>,
+    /// The counts of suggestions without a client session, and of client sessions that are no longer remembered.
+    gone: SuggestCounts,
 }
 
 /// A client session, by the name that the agent gives it.
@@ -170,6 +180,11 @@ impl ClientSession {
         self.loans.push_back(loan);
     }
 
+    /// Returns true when the session was told this offer.
+    fn has_told(&self, source: &str, id: &str) -> bool {
+        self.told.get(source).is_some_and(|told| told.contains_key(id))
+    }
+
     /// Marks these lines as told to the session at `now`. Returns their counts.
     fn note_told(&mut self, told: AnswerTelling, now: Millis) -> SuggestCounts {
         if told.event == SuggestEvent::Start {
@@ -217,15 +232,27 @@ fn line_hash(command: Option<&str>) -> u64 {
     FixedState::default().hash_one(command.into_iter().flat_map(str::split_whitespace).collect::<Vec<_>>())
 }
 
-impl SuggestMemory {
+/// Counts the offers of an answer that a client session was told.
+fn count_told(evidence: &mut Evidence, (name, place): (&str, &SessionPlace), told: &AnswerTelling, now: Millis) {
+    if told.offers.is_empty() {
+        return;
+    }
+    if let Some(session) = evidence.open_session(name, place, now) {
+        for (source, id, _) in &told.offers {
+            session.count_fact(digest_fact(source, id), FactCounts { told: 1, ..FactCounts::default() });
+        }
+    }
+}
+
+impl SessionTable {
     fn find_or_open(&mut self, name: &str, now: Millis) -> &mut ClientSession {
-        if !self.sessions.contains_key(name) && self.sessions.len() >= MAX_SESSIONS {
-            let idle = self.sessions.iter().min_by_key(|(_, session)| session.last).map(|(name, _)| name.clone());
-            if let Some(idle) = idle.and_then(|name| self.sessions.remove(&name)) {
+        if !self.known.contains_key(name) && self.known.len() >= MAX_SESSIONS {
+            let idle = self.known.iter().min_by_key(|(_, session)| session.last).map(|(name, _)| name.clone());
+            if let Some(idle) = idle.and_then(|name| self.known.remove(&name)) {
                 self.gone.add_counts(idle.counts);
             }
         }
-        let session = self.sessions.entry(name.to_owned()).or_default();
+        let session = self.known.entry(name.to_owned()).or_default();
         session.last = now;
         session.live_at(now);
         session
@@ -265,13 +292,16 @@ impl Suggester {
         let mut memory = self.memory.lock();
         let memory = &mut *memory;
         // A session that is no longer remembered has no loans to confirm.
-        let Some(session) = memory.sessions.get_mut(&params.client_session) else { return Ok(ToldAnswer { told: 0 }) };
+        let Some(session) = memory.sessions.known.get_mut(&params.client_session) else {
+            return Ok(ToldAnswer { told: 0 });
+        };
         let mut confirmed = ToldAnswer { told: 0 };
         while let Some(index) = session.loans.iter().position(|loan| loan.ticket == params.ticket)
             && let Some(AnswerLoan { told, .. }) = session.loans.remove(index)
         {
             confirmed.told += told.len();
             session.last = now;
+            count_told(&mut memory.evidence, (&params.client_session, &session.place), &told, now);
             memory.hours.add_counts(session.note_told(told, now), now);
         }
         memory.log.note_confirmed(&params.client_session, &params.ticket, now);
@@ -284,7 +314,7 @@ impl Suggester {
         let (mut known, mut allowed) = (SessionKnowledge::default(), self.max);
         if let Some(name) = &params.client_session {
             let mut memory = self.memory.lock();
-            let session = memory.find_or_open(name, now);
+            let session = memory.sessions.find_or_open(name, now);
             session.place = SessionPlace::from_context(&context);
             if params.fresh {
                 session.told = Ids::default();
@@ -308,7 +338,8 @@ impl Suggester {
     ) -> SuggestAnswer<I> {
         let failure = line_hash(request.command.as_deref());
         let mut memory = self.memory.lock();
-        let mut session = request.client_session.as_deref().map(|name| (name, memory.find_or_open(name, now)));
+        let memory = &mut *memory;
+        let mut session = request.client_session.as_deref().map(|name| (name, memory.sessions.find_or_open(name, now)));
         let mut limit = request.limit;
         if let Some((_, session)) = &mut session {
             limit = limit.min(session.count_allowed(event, self.max, now));
@@ -352,11 +383,14 @@ impl Suggester {
                 }
                 // If every line is lent to another pending call, the session is not marked as started.
                 None if told.is_empty() && session.open_loans(now).next().is_some() => {}
-                None => counts = session.note_told(told, now),
+                None => {
+                    count_told(&mut memory.evidence, (name, &session.place), &told, now);
+                    counts = session.note_told(told, now);
+                }
             }
         } else {
             counts = told.count_all();
-            memory.gone.add_counts(counts);
+            memory.sessions.gone.add_counts(counts);
         }
         memory.hours.add_counts(counts, now);
         if let Some(session) = &request.client_session {
@@ -389,12 +423,17 @@ impl Suggester {
     pub fn count_ended(&self, client_session: &str, source: &str, ids: &[Box<str>], ok: bool, now: Millis) {
         let mut memory = self.memory.lock();
         let memory = &mut *memory;
-        let Some(session) = memory.sessions.get_mut(client_session) else { return };
+        let Some(session) = memory.sessions.known.get_mut(client_session) else { return };
         session.last = now;
-        if session.told.get(source).is_some_and(|told| ids.iter().any(|id| told.contains_key(id))) {
+        if ids.iter().any(|id| session.has_told(source, id)) {
             let counts = SuggestCounts { followed: ok.into(), failed: (!ok).into(), ..SuggestCounts::default() };
             session.counts.add_counts(counts);
             memory.hours.add_counts(counts, now);
+            if let Some(counted) = memory.evidence.open_session(client_session, &session.place, now) {
+                let counts = FactCounts { followed: ok.into(), failed: (!ok).into(), ..FactCounts::default() };
+                let told = ids.iter().filter(|id| session.has_told(source, id));
+                told.for_each(|id| counted.count_fact(digest_fact(source, id), counts));
+            }
             memory.log.note_ended(client_session, source, ids, ok, now);
         }
     }
@@ -415,7 +454,7 @@ impl Suggester {
         let wanted = stats.into_iter().filter(|stats| only.is_none_or(|only| stats.client_session == only));
         let memory = self.memory.lock();
         let told = |stats: SessionStats| {
-            let place = memory.sessions.get(&stats.client_session).map(|session| session.place.clone());
+            let place = memory.sessions.known.get(&stats.client_session).map(|session| session.place.clone());
             let lines = memory.log.session_lines(&stats.client_session);
             (stats, place.unwrap_or_default(), lines)
         };
@@ -427,8 +466,8 @@ impl Suggester {
     /// Returns the outcome of the suggestions in total, of each session (the last active one first), and of each hour.
     pub fn collect_stats(&self) -> (SuggestCounts, Vec<SessionStats>, Vec<HourStats>) {
         let memory = self.memory.lock();
-        let (mut all, mut sessions) = (memory.gone, Vec::new());
-        for (name, session) in &memory.sessions {
+        let (mut all, mut sessions) = (memory.sessions.gone, Vec::new());
+        for (name, session) in &memory.sessions.known {
             all.add_counts(session.counts);
             sessions.push((session.last, name, session.counts));
         }
@@ -441,9 +480,10 @@ impl Suggester {
         (all, sessions.collect(), memory.hours.to_stats())
     }
 
-    /// Returns the outcome of the suggestions since the last call.
-    pub fn take_new_counts(&self) -> SuggestCounts {
-        self.memory.lock().hours.take_new()
+    /// Returns the outcome of the suggestions since the last call: in total, and by fact and client session.
+    pub fn take_new_counts(&self) -> NewCounts {
+        let mut memory = self.memory.lock();
+        NewCounts { all: memory.hours.take_new(), evidence: std::mem::take(&mut memory.evidence) }
     }
 }
 
@@ -475,7 +515,7 @@ mod tests {
     #[test]
     fn a_clock_that_was_ahead_keeps_nothing_back() {
         const YEAR_MS: Millis = 365 * 86_400_000;
-        let mut memory = SuggestMemory::default();
+        let mut memory = SessionTable::default();
         let session = memory.find_or_open("s", YEAR_MS);
         session.times.extend([YEAR_MS; 20]);
         let told = AnswerTelling {
