@@ -9,6 +9,8 @@ use tokio::time::{sleep, timeout};
 
 /// The least bytes of a call after which the server returns memory.
 const LARGE_BYTES: usize = 256 << 10;
+/// The least number of things in one change after which the server returns memory, even if the call was short.
+const LARGE_CHANGE: u64 = 1_000;
 /// The pause after a large call. Most clients have read their answer by then, and one return serves several calls.
 const SOON: Duration = Duration::from_secs(1);
 /// The pause after which every client has read its answer or has lost its connection.
@@ -19,6 +21,13 @@ static USED: Notify = Notify::const_new();
 /// Notes that a call has read, written or answered this many bytes.
 pub fn note_use(bytes: usize) {
     if bytes >= LARGE_BYTES {
+        USED.notify_one();
+    }
+}
+
+/// Notes that a call has changed or deleted this many things. A short call can free the memory of all hints.
+pub fn note_changes(count: u64) {
+    if count >= LARGE_CHANGE {
         USED.notify_one();
     }
 }

@@ -18,6 +18,7 @@ use tokio::sync::{Semaphore, broadcast, watch};
 use tokio::time::timeout;
 
 use super::changes::{CHANGES, IN_USE, TOUCHED_CAPACITY, TouchedThing};
+use crate::memory;
 
 /// The most changes that the history holds.
 const MAX_EVENTS: usize = 1_000;
@@ -162,6 +163,8 @@ impl ChangeSink for ChangeHistory {
         if changes.is_empty() {
             return;
         }
+        let counts = changes.iter().filter_map(|event| event.detail.get("count")?.as_u64());
+        memory::note_changes(counts.sum());
         for event in changes {
             if event.what == IN_USE {
                 let _ = self.touched.send(TouchedThing::Tools);
