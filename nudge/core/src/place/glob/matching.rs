@@ -1,5 +1,7 @@
 //! Matches one pattern without braces, in one loop without recursion or allocation.
 
+use memchr::memmem;
+
 use crate::steps::{StepBudget, TooMany};
 
 /// Returns the number of bytes with which every match of `pattern` begins. A `/` at the end of these bytes does not
@@ -26,6 +28,12 @@ pub(super) fn matches_pattern(pattern: &str, text: &str, head: usize, steps: &mu
         }
         if &pattern[pi..] == "**" {
             return Ok(true);
+        }
+        // Most scopes name another folder than the text does, and this check refuses them quickly.
+        let plain = literal_head(&pattern[pi..]);
+        steps.take_steps(1 + t.len() / 16)?;
+        if globstar.is_some() && memmem::find(t, &p[pi..pi + plain]).is_none() {
+            return Ok(false);
         }
     }
     loop {
