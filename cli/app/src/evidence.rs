@@ -30,10 +30,9 @@ CREATE TABLE session(
   id INTEGER PRIMARY KEY, name INTEGER NOT NULL UNIQUE, place INTEGER NOT NULL, last INTEGER NOT NULL) STRICT;
 CREATE INDEX session_last ON session(last);
 CREATE TABLE evidence(
-  fact INTEGER NOT NULL, session INTEGER NOT NULL REFERENCES session(id) ON DELETE CASCADE, told INTEGER NOT NULL,
+  session INTEGER NOT NULL REFERENCES session(id) ON DELETE CASCADE, fact INTEGER NOT NULL, told INTEGER NOT NULL,
   followed INTEGER NOT NULL, failed INTEGER NOT NULL, spoken_of INTEGER NOT NULL,
-  PRIMARY KEY(fact, session)) STRICT, WITHOUT ROWID;
-CREATE INDEX evidence_session ON evidence(session);"],
+  PRIMARY KEY(session, fact)) STRICT, WITHOUT ROWID;"],
     full_text: &[],
     kept: DataRetention::Cache,
 };
@@ -49,12 +48,14 @@ const MAX_EARLIER_BYTES: u64 = 64 << 10;
 pub struct EvidenceStore {
     data: DataDir,
     clock: Arc<dyn Clock>,
+    /// The file with the days of an earlier version.
+    earlier: Option<PathBuf>,
 }
 
 impl EvidenceStore {
     /// Names the folder for data, which need not exist.
     pub fn new(data: DataDir, clock: Arc<dyn Clock>) -> Self {
-        Self { data, clock }
+        Self { data, clock, earlier: settings::state_dir().map(|folder| folder.join(EARLIER)) }
     }
 
     /// Names the folder of this process's settings.
@@ -71,7 +72,7 @@ impl EvidenceStore {
 
     /// Returns true when there are counts.
     pub fn is_used(&self) -> bool {
-        self.new_opening().path().symlink_metadata().is_ok() || read_earlier().is_some()
+        self.new_opening().path().symlink_metadata().is_ok() || self.read_earlier().is_some()
     }
 
     /// Reads the last 30 days.
@@ -84,7 +85,7 @@ impl EvidenceStore {
         if opening.path().symlink_metadata().is_ok() {
             days = Db::open(&opening)?.read(|c| Ok(read_days(c)?))?;
         }
-        if let Some(earlier) = read_earlier() {
+        if let Some(earlier) = self.read_earlier() {
             days.add_days(&earlier);
         }
         Ok(days)
@@ -107,7 +108,7 @@ impl EvidenceStore {
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be written; it then stays as it is.
     pub fn add_counts(&self, days: &DayLog, evidence: &Evidence) -> Result<()> {
-        let earlier = read_earlier();
+        let earlier = self.read_earlier();
         Db::open(&self.new_opening())?.write(|tx| {
             let mut all = read_days(tx)?;
             all.add_days(days);
@@ -120,7 +121,7 @@ impl EvidenceStore {
             Ok(())
         })?;
         // If the process dies here, the days of the earlier version count twice.
-        if earlier.is_some() { remove_earlier() } else { Ok(()) }
+        if earlier.is_some() { self.remove_earlier() } else { Ok(()) }
     }
 
     /// Removes all counts.
@@ -129,22 +130,18 @@ impl EvidenceStore {
     /// `E_UNAVAILABLE` when a file cannot be removed.
     pub fn forget(&self) -> Result<()> {
         nudge_storage::remove_database(&self.new_opening())?;
-        remove_earlier()
+        self.remove_earlier()
     }
-}
 
-/// Reads the days of an earlier version. A file that this version cannot read counts as missing.
-fn read_earlier() -> Option<DayLog> {
-    let text = foreign::read(&earlier_path()?, LinkPolicy::Refused, MAX_EARLIER_BYTES).ok()?;
-    serde_json::from_slice(&text).ok()
-}
+    /// Reads the days of an earlier version. A file that this version cannot read counts as missing.
+    fn read_earlier(&self) -> Option<DayLog> {
+        let text = foreign::read(self.earlier.as_ref()?, LinkPolicy::Refused, MAX_EARLIER_BYTES).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
 
-fn remove_earlier() -> Result<()> {
-    earlier_path().filter(|path| path.exists()).map_or(Ok(()), |path| files::remove_file(&path))
-}
-
-fn earlier_path() -> Option<PathBuf> {
-    settings::state_dir().map(|folder| folder.join(EARLIER))
+    fn remove_earlier(&self) -> Result<()> {
+        self.earlier.iter().filter(|path| path.exists()).try_for_each(|path| files::remove_file(path))
+    }
 }
 
 fn read_days(c: &Connection) -> rusqlite::Result<DayLog> {
@@ -192,7 +189,7 @@ fn add_evidence(tx: &Transaction<'_>, evidence: &Evidence, now: Millis) -> rusql
             None => add_session.insert(params![name, place, last])?,
         };
         for (fact, FactCounts { told, followed, failed, spoken_of }) in facts {
-            add.execute(params![fact, id, told, followed, failed, spoken_of])?;
+            add.execute(params![id, fact, told, followed, failed, spoken_of])?;
         }
     }
     Ok(())
@@ -213,4 +210,49 @@ fn read_evidence(c: &Connection) -> rusqlite::Result<Evidence> {
         session.count_fact(row.get(3)?, counts);
     }
     Ok(evidence)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use nudge::ManualClock;
+
+    use super::*;
+
+    const DAY_MS: Millis = 24 * 60 * 60 * 1000;
+    const START_MS: Millis = 1_767_225_600_000;
+
+    fn told(session: NameDigest, fact: NameDigest, last: Millis) -> Evidence {
+        let counts = FactCounts { told: 1, ..FactCounts::default() };
+        let session_evidence = SessionEvidence { place: 7, last, facts: BTreeMap::from([(fact, counts)]) };
+        Evidence { sessions: BTreeMap::from([(session, session_evidence)]) }
+    }
+
+    #[test]
+    fn counts_of_a_session_are_kept_for_180_days() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Arc::new(ManualClock::new(START_MS));
+        let data = DataDir::new(folder.path().join("data"));
+        let store = EvidenceStore { data, clock: Arc::clone(&clock) as _, earlier: None };
+        assert!(!store.is_used() && store.read_evidence().unwrap().is_empty());
+        let add = |evidence: &Evidence| store.add_counts(&DayLog::default(), evidence).unwrap();
+        add(&told(1, 5, START_MS));
+        add(&told(1, 5, START_MS));
+        // The clock was ahead at this count.
+        add(&told(2, -5, START_MS + 1_000 * DAY_MS));
+        clock.advance_by(10 * DAY_MS);
+        add(&told(1, 6, clock.now()));
+        let stored = store.read_evidence().unwrap();
+        let facts =
+            |session: NameDigest| stored.sessions[&session].facts.iter().map(|(fact, counts)| (*fact, counts.told));
+        assert_eq!(facts(1).collect::<Vec<_>>(), [(5, 2), (6, 1)]);
+        assert_eq!(facts(2).collect::<Vec<_>>(), [(-5, 1)]);
+        assert_eq!((stored.sessions[&1].last, stored.sessions[&1].place), (START_MS + 10 * DAY_MS, 7));
+        clock.advance_by(171 * DAY_MS);
+        add(&told(3, 5, clock.now()));
+        assert_eq!(store.read_evidence().unwrap().sessions.into_keys().collect::<Vec<_>>(), [1, 3]);
+        store.forget().unwrap();
+        assert!(!store.is_used() && store.read_evidence().unwrap().is_empty());
+    }
 }
