@@ -11,7 +11,7 @@ use nudge::{Millis, Result};
 use nudge_core::clock::{Clock, SystemClock};
 use nudge_core::source::DataDir;
 use nudge_core::suggest::SuggestCounts;
-use nudge_core::suggest::evidence::{Evidence, FactCounts, NameDigest, SessionEvidence};
+use nudge_core::suggest::evidence::{FactCounts, FactEvidence, NameDigest, SessionEvidence};
 use nudge_os::foreign::{self, LinkPolicy};
 use nudge_storage::rusqlite::{self, Connection, OptionalExtension as _, Transaction, params};
 use nudge_storage::{DataRetention, DatabaseKind, DatabaseOpening, Db};
@@ -95,10 +95,10 @@ impl EvidenceStore {
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be read.
-    pub fn read_evidence(&self) -> Result<Evidence> {
+    pub fn read_evidence(&self) -> Result<FactEvidence> {
         let opening = self.new_opening();
         if opening.path().symlink_metadata().is_err() {
-            return Ok(Evidence::default());
+            return Ok(FactEvidence::default());
         }
         Db::open(&opening)?.read(|c| Ok(read_evidence(c)?))
     }
@@ -107,7 +107,7 @@ impl EvidenceStore {
     ///
     /// # Errors
     /// `E_UNAVAILABLE` when the database cannot be written; it then stays as it is.
-    pub fn add_counts(&self, days: &DayLog, evidence: &Evidence) -> Result<()> {
+    pub fn add_counts(&self, days: &DayLog, evidence: &FactEvidence) -> Result<()> {
         let earlier = self.read_earlier();
         Db::open(&self.new_opening())?.write(|tx| {
             let mut all = read_days(tx)?;
@@ -169,7 +169,7 @@ fn write_days(tx: &Transaction<'_>, days: &DayLog) -> rusqlite::Result<()> {
 }
 
 /// Adds counts. A time after `now` becomes `now`: the clock was ahead.
-fn add_evidence(tx: &Transaction<'_>, evidence: &Evidence, now: Millis) -> rusqlite::Result<()> {
+fn add_evidence(tx: &Transaction<'_>, evidence: &FactEvidence, now: Millis) -> rusqlite::Result<()> {
     let mut find = tx.prepare("SELECT id FROM session WHERE name = ?1")?;
     let mut add_session = tx.prepare("INSERT INTO session(name, place, last) VALUES(?1, ?2, ?3)")?;
     let mut update = tx.prepare("UPDATE session SET place = ?2, last = max(last, ?3) WHERE id = ?1")?;
@@ -195,8 +195,8 @@ fn add_evidence(tx: &Transaction<'_>, evidence: &Evidence, now: Millis) -> rusql
     Ok(())
 }
 
-fn read_evidence(c: &Connection) -> rusqlite::Result<Evidence> {
-    let mut evidence = Evidence::default();
+fn read_evidence(c: &Connection) -> rusqlite::Result<FactEvidence> {
+    let mut evidence = FactEvidence::default();
     let mut statement = c.prepare(
         "SELECT name, place, last, fact, told, followed, failed, spoken_of FROM evidence
          JOIN session ON session.id = evidence.session",
@@ -223,10 +223,10 @@ mod tests {
     const DAY_MS: Millis = 24 * 60 * 60 * 1000;
     const START_MS: Millis = 1_767_225_600_000;
 
-    fn told(session: NameDigest, fact: NameDigest, last: Millis) -> Evidence {
+    fn told(session: NameDigest, fact: NameDigest, last: Millis) -> FactEvidence {
         let counts = FactCounts { told: 1, ..FactCounts::default() };
         let session_evidence = SessionEvidence { place: 7, last, facts: BTreeMap::from([(fact, counts)]) };
-        Evidence { sessions: BTreeMap::from([(session, session_evidence)]) }
+        FactEvidence { sessions: BTreeMap::from([(session, session_evidence)]) }
     }
 
     #[test]
@@ -236,7 +236,7 @@ mod tests {
         let data = DataDir::new(folder.path().join("data"));
         let store = EvidenceStore { data, clock: Arc::clone(&clock) as _, earlier: None };
         assert!(!store.is_used() && store.read_evidence().unwrap().is_empty());
-        let add = |evidence: &Evidence| store.add_counts(&DayLog::default(), evidence).unwrap();
+        let add = |evidence: &FactEvidence| store.add_counts(&DayLog::default(), evidence).unwrap();
         add(&told(1, 5, START_MS));
         add(&told(1, 5, START_MS));
         // The clock was ahead at this count.

@@ -84,8 +84,8 @@ fn day(day: &str, calls: u64) -> Value {
     json!({"day": day, "suggestions": 2 * calls, "followed": calls, "failed": calls, "late": calls})
 }
 
-/// Promise (kept hints): Counts by day, without any text, are kept for thirty days, and `nudge stats` tells them
-/// without a server, too.
+/// Promise (kept hints): Counts are kept without any name or text: by day for thirty days, which `nudge stats` tells
+/// without a server, too, and by fact in each session of an agent.
 #[test]
 fn days_are_counted_across_sessions() {
     let user = User::new();

@@ -38,7 +38,7 @@ impl User {
         self.0.path().join("data")
     }
 
-    fn file(&self) -> PathBuf {
+    pub fn file(&self) -> PathBuf {
         self.data().join("hints.db")
     }
 
@@ -67,7 +67,7 @@ impl User {
     }
 
     /// Starts a PROXY of the session whose PRIMARY is `first`.
-    fn stand_by(&self, session: &str, first: &Serve) -> Serve {
+    pub fn stand_by(&self, session: &str, first: &Serve) -> Serve {
         let mut serve =
             Serve::attach_to(self.command(session, true).spawn().unwrap(), &self.runtime(session), first.file.clone());
         serve.initialize(kit::mcp::LEGACY);
@@ -99,13 +99,13 @@ impl User {
     }
 }
 
-fn set(serve: &Serve, key: &str, meta: &Value) -> Value {
+pub fn set(serve: &Serve, key: &str, meta: &Value) -> Value {
     let answer = serve.call("nudge.set_hint", &json!({"component": "a", "key": key, "value": "x", "meta": meta}));
     assert!(answer.get("error").is_none(), "{answer}");
     answer["result"]["hint"].clone()
 }
 
-fn get(serve: &Serve, key: &str) -> Value {
+pub fn get(serve: &Serve, key: &str) -> Value {
     serve.call("nudge.get_hint", &json!({"component": "a", "key": key}))["result"]["hint"].clone()
 }
 
@@ -117,7 +117,7 @@ fn read_keeping(serve: &Serve) -> Value {
     serve.call("nudge.status", &json!({}))["result"]["keeping"].clone()
 }
 
-fn until_kept(user: &User, keys: &[&str]) {
+pub fn until_kept(user: &User, keys: &[&str]) {
     wait_for("the file", PATIENCE, || (kept_keys(user) == keys).then_some(()));
 }
 
@@ -195,72 +195,6 @@ fn a_kill_loses_nothing_that_is_two_seconds_old() {
     until_kept(&user, &[]);
     kill(serve);
     assert_eq!(get(&user.serve("run"), "k"), Value::Null);
-}
-
-/// Lists the deletions that the session can undo: of each, the keys of its hints.
-fn list_deletions(serve: &Serve) -> Vec<Vec<String>> {
-    let answer = serve.call("nudge.deletions", &json!({}));
-    let keys = |deletion: &Value| {
-        let hints = deletion["hints"].as_array().unwrap().iter();
-        hints.map(|hint| hint["key"].as_str().unwrap().to_owned()).collect()
-    };
-    answer["result"]["deletions"].as_array().unwrap_or_else(|| panic!("{answer}")).iter().map(keys).collect()
-}
-
-/// Promise (kept hints): A deleted or replaced hint that was kept can be restored for a week after its session, also
-/// after a kill.
-#[test]
-fn a_deletion_can_be_undone_in_the_next_session() {
-    let user = User::new();
-    let delete = |serve: &Serve, key: &str| {
-        let deleted = serve.call("nudge.delete_hint", &json!({"component": "a", "key": key}));
-        assert!(deleted["result"].is_object(), "{deleted}");
-    };
-    let serve = user.serve("run");
-    set(&serve, "gone", &json!({}));
-    set(&serve, "late", &json!({}));
-    set(&serve, "short", &json!({"ttl": "session"}));
-    set(&serve, "secret", &json!({"ttl": "P30D", "sensitivity": "secret"}));
-    serve.call("nudge.bump", &json!({"component": "a", "key": "gone", "delta": 3}));
-    let gone = get(&serve, "gone");
-    serve.call("nudge.set_hint", &json!({"component": "a", "key": "replaced", "value": "first"}));
-    let first = get(&serve, "replaced");
-    set(&serve, "replaced", &json!({}));
-    ["gone", "short", "secret"].iter().for_each(|key| delete(&serve, key));
-    serve.close();
-
-    let serve = user.serve("run");
-    assert_eq!(list_deletions(&serve), [["gone"], ["replaced"]], "what ends with its session does not come back");
-    let undone = serve.call("nudge.undo", &json!({}));
-    assert_eq!((&undone["result"]["restored"], get(&serve, "gone")), (&json!(1), gone), "{undone}");
-    // The next deletion gets a new number.
-    delete(&serve, "late");
-    until_kept(&user, &["gone", "replaced"]);
-    kill(serve);
-
-    let serve = user.serve("run");
-    assert_eq!(list_deletions(&serve), [["late"], ["replaced"]], "what was undone is not there again");
-    // The kill comes before the deletion can be kept, so the rows of the killed session have it.
-    delete(&serve, "gone");
-    kill(serve);
-    let serve = user.serve("else");
-    assert_eq!(list_deletions(&serve), [["late"], ["replaced"]], "the other folder has not been looked at yet");
-    serve.close();
-
-    // A second process of the session goes on with the deletions of earlier sessions.
-    let serve = user.serve("run");
-    assert_eq!(list_deletions(&serve), [["gone"], ["late"], ["replaced"]]);
-    let mut second = user.stand_by("run", &serve);
-    kill(serve);
-    wait_for("the second process to serve", PATIENCE, || {
-        let said = user.run("run", &["undo", "--list", "--json"]);
-        let listed: Value = serde_json::from_slice(&said.stdout).ok()?;
-        (listed["deletions"].as_array()?.len() == 3).then_some(())
-    });
-    user.said("run", &["undo", "1"]);
-    drop(second.stdin.take());
-    second.end(PATIENCE);
-    assert_eq!(find_hint(&user.file(), "replaced")["value"], first["value"]);
 }
 
 #[test]

@@ -14,3 +14,4 @@ mod left_behind;
 mod nolock;
 mod older;
 mod removed;
+mod undone;

@@ -9,7 +9,7 @@ use nudge_client::{LateHookCounter, RuntimeDir};
 use nudge_core::clock::Clock;
 use nudge_core::source::DataDir;
 use nudge_core::suggest::NewCounts;
-use nudge_core::suggest::evidence::Evidence;
+use nudge_core::suggest::evidence::FactEvidence;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, Value, json};
 
@@ -33,7 +33,7 @@ struct CounterState {
     /// The days of this session, without the counts that the database already has.
     unwritten: DayLog,
     /// The counts by fact that the database does not have yet. Empty if the session keeps nothing.
-    evidence: Evidence,
+    evidence: FactEvidence,
     /// The reason why the database could not be written.
     failed: Option<String>,
 }
@@ -42,7 +42,7 @@ impl SessionCounts {
     /// Starts to count. If the session `goes_on` from an earlier server, that server has counted the hooks so far.
     pub fn new(clock: Arc<dyn Clock>, data: DataDir, runtime: RuntimeDir, is_kept: bool, goes_on: bool) -> Self {
         let hooks = LateHookCounter::begin(&runtime, !goes_on);
-        let (unwritten, evidence) = (DayLog::default(), Evidence::default());
+        let (unwritten, evidence) = (DayLog::default(), FactEvidence::default());
         let state = Mutex::new(CounterState { hooks, unwritten, evidence, failed: None });
         let store = EvidenceStore::new(data, Arc::clone(&clock));
         Self { clock, store, runtime, is_kept, state }
@@ -107,7 +107,7 @@ impl SessionCounts {
     /// `E_UNAVAILABLE` when the database cannot be removed.
     pub fn forget(&self, new: NewCounts) -> Result<()> {
         let mut state = self.count(new);
-        (state.unwritten, state.evidence) = (DayLog::default(), Evidence::default());
+        (state.unwritten, state.evidence) = (DayLog::default(), FactEvidence::default());
         drop(state);
         self.store.forget()
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::evidence::Evidence;
+use super::evidence::FactEvidence;
 use crate::clock::{Millis, rfc3339};
 
 const HOUR_MS: Millis = 3_600_000;
@@ -40,7 +40,7 @@ pub struct NewCounts {
     /// The outcome of all suggestions.
     pub all: SuggestCounts,
     /// The counts by fact and client session.
-    pub evidence: Evidence,
+    pub evidence: FactEvidence,
 }
 
 /// A client session in the answer of `nudge.stats`.

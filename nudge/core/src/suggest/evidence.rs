@@ -75,12 +75,12 @@ pub struct SessionEvidence {
 
 /// The counts of several client sessions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Evidence {
+pub struct FactEvidence {
     /// The counts of each client session, by the digest of its name.
     pub sessions: BTreeMap<NameDigest, SessionEvidence>,
 }
 
-impl Evidence {
+impl FactEvidence {
     /// Returns true when nothing was counted.
     pub fn is_empty(&self) -> bool {
         self.sessions.is_empty()
@@ -147,7 +147,7 @@ mod tests {
     fn counts_add_up_and_the_last_place_stands() {
         let (told, followed) =
             (FactCounts { told: 1, ..FactCounts::default() }, FactCounts { followed: 1, ..FactCounts::default() });
-        let (mut evidence, mut later) = (Evidence::default(), Evidence::default());
+        let (mut evidence, mut later) = (FactEvidence::default(), FactEvidence::default());
         evidence.open_session("s", &at_repo("a"), 5).unwrap().count_fact(1, told);
         later.open_session("s", &at_repo("b"), 7).unwrap().count_fact(1, followed);
         later.open_session("t", &at_repo("b"), 7).unwrap().count_fact(1, told);
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn evidence_that_nobody_takes_stays_small() {
-        let (mut evidence, place) = (Evidence::default(), SessionPlace::default());
+        let (mut evidence, place) = (FactEvidence::default(), SessionPlace::default());
         for fact in 0..10_000 {
             if let Some(session) = evidence.open_session("s", &place, 0) {
                 session.count_fact(fact, FactCounts { told: 1, ..FactCounts::default() });

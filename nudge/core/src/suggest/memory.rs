@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::answer::ChangedLine;
 use super::counts::{HourStats, NewCounts, RecentHours, SessionStats, SuggestCounts};
-use super::evidence::{Evidence, FactCounts, digest_fact};
+use super::evidence::{FactCounts, FactEvidence, digest_fact};
 use super::params::check_session;
 use super::told::{ClientSessionTold, ClientSessions, LoggedAnswer, SessionPlace, ToldLog};
 use super::{
@@ -44,7 +44,7 @@ struct SuggestMemory {
     sessions: SessionTable,
     hours: RecentHours,
     /// The counts by fact and client session that were not taken yet.
-    evidence: Evidence,
+    evidence: FactEvidence,
     /// The told lines of all sessions.
     log: ToldLog,
 }
@@ -233,7 +233,7 @@ fn line_hash(command: Option<&str>) -> u64 {
 }
 
 /// Counts the offers of an answer that a client session was told.
-fn count_told(evidence: &mut Evidence, (name, place): (&str, &SessionPlace), told: &AnswerTelling, now: Millis) {
+fn count_told(evidence: &mut FactEvidence, (name, place): (&str, &SessionPlace), told: &AnswerTelling, now: Millis) {
     if told.offers.is_empty() {
         return;
     }
