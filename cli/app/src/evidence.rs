@@ -112,7 +112,9 @@ impl EvidenceStore {
         Db::open(&self.new_opening())?.write(|tx| {
             let mut all = read_days(tx)?;
             all.add_days(days);
-            earlier.iter().for_each(|earlier| all.add_days(earlier));
+            if let Some(earlier) = &earlier {
+                all.add_days(earlier);
+            }
             all.drop_old(&*self.clock);
             write_days(tx, &all)?;
             let now = self.clock.plausible_time();

@@ -226,7 +226,7 @@ impl HttpEndpoint {
                 };
                 let asked = request::CallTarget { service: Arc::clone(service), history: &self.history, desk };
                 let answer = request::answer_http_body(asked, caller, bytes).await;
-                memory::note_use(sent.max(answer.as_ref().map_or(0, |answer| answer.len())));
+                memory::note_use(sent.max(answer.as_ref().map_or(0, Bytes::len)));
                 match answer {
                     Some(answer) => json_response(StatusCode::OK, answer).map(Either::Left),
                     None => empty_response(StatusCode::ACCEPTED).map(Either::Left),

@@ -36,7 +36,9 @@ fn a_deletion_can_be_undone_in_the_next_session() {
     serve.call("nudge.set_hint", &json!({"component": "a", "key": "replaced", "value": "first"}));
     let first = get(&serve, "replaced");
     set(&serve, "replaced", &json!({}));
-    ["gone", "short", "secret"].iter().for_each(|key| delete(&serve, key));
+    for key in ["gone", "short", "secret"] {
+        delete(&serve, key);
+    }
     serve.close();
 
     let serve = user.serve("run");

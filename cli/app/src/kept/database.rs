@@ -289,7 +289,7 @@ fn read_row(row: &rusqlite::Row<'_>) -> Option<StoredHint> {
     Some(StoredHint { name, body: text(3)?, waits: row.get::<_, i64>(4).ok()? != 0 })
 }
 
-/// Lets SQLite overwrite the text of rows that this transaction deletes or replaces, so that no free page has it.
+/// Makes this transaction overwrite the text of the rows that it deletes or replaces, so that no free page has it.
 fn overwrite_deleted(tx: &Transaction<'_>) -> rusqlite::Result<()> {
     tx.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))
 }
