@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Output;
 
-use super::{FAULTS, LONG, Lab, kit::session::run, wait_for};
+use super::{FAULTS, LONG, Lab, advice, kit::session::run, wait_for};
 
 /// A question about a file that the test changes.
 struct Asked {
