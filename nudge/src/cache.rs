@@ -299,7 +299,7 @@ impl Nudge {
         applied: AppliedWrite<'_>,
         known: Option<MadeCall>,
     ) -> Result<TrashPlan> {
-        let trash = writer.trash.plan_deletions(&applied, self.config.max_held());
+        let trash = writer.trash.plan_deletions(&applied);
         let call = applied.caller.key.zip(known.as_ref());
         let call = call.map(|(key, known)| (self.calls.next_number(), known.to_record(key)));
         let (waiting, all) = (&writer.waiting[..], &|take: &mut RowTaker<'_>| self.feed_all(writer, take));

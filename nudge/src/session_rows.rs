@@ -126,7 +126,7 @@ pub(crate) fn write_trash(trash: &HintTrash) -> impl Iterator<Item = RowChange> 
 pub(crate) fn write_plan(plan: &TrashPlan) -> impl Iterator<Item = RowChange> {
     let entries = plan.added.iter().chain(plan.undone.iter().map(|(_, rest)| rest));
     entries.flat_map(|entry| {
-        let row = Some(entry).filter(|entry| plan.can_keep(entry)).and_then(write_deletion);
+        let row = write_deletion(entry);
         let gone = row.is_none().then(|| forget_deletion(entry.id, plan.last_id)).into_iter().flatten();
         row.into_iter().chain(gone)
     })

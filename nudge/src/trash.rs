@@ -64,16 +64,6 @@ pub(crate) struct TrashPlan {
     pub undone: Option<(usize, TrashEntry)>,
     /// The id of the last deletion after the changes.
     pub last_id: u64,
-    /// The bytes of memory that the hints of the write leave at most for deletions.
-    pub room: usize,
-}
-
-impl TrashPlan {
-    /// Returns true for a deletion that the trash can keep. Another one is dropped when the plan is carried out, so it
-    /// needs no row.
-    pub fn can_keep(&self, entry: &TrashEntry) -> bool {
-        entry.held_bytes() <= self.room
-    }
 }
 
 /// The last deletions, from the oldest to the newest.
@@ -91,11 +81,9 @@ pub(crate) struct HintTrash {
 
 impl HintTrash {
     /// Plans to remember the hints that a call deletes. Hints that have expired, or that the same call restores, are left
-    /// out. The hints that the call replaces are remembered as a second deletion. `max_held` is the limit of memory for
-    /// hints and deletions together, in bytes.
-    pub fn plan_deletions(&self, applied: &AppliedWrite<'_>, max_held: usize) -> TrashPlan {
-        let put: usize = applied.list_put().map(|hint| hint.held as usize).sum();
-        let mut plan = TrashPlan { last_id: self.last_id, room: max_held.saturating_sub(put), ..TrashPlan::default() };
+    /// out. The hints that the call replaces are remembered as a second deletion.
+    pub fn plan_deletions(&self, applied: &AppliedWrite<'_>) -> TrashPlan {
+        let mut plan = TrashPlan { last_id: self.last_id, ..TrashPlan::default() };
         match applied.verb {
             "expire" => {}
             "undo" => plan.undone = self.plan_undone(applied),

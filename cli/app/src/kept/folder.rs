@@ -65,9 +65,9 @@ impl KeptFolder {
         KeptDatabase::open(&self.new_opening())
     }
 
-    /// Returns the time by the folder's clock.
-    pub fn now(&self) -> Millis {
-        self.clock.now()
+    /// Returns the time that decides what is too old. It does not jump when the clock is set wrong.
+    pub fn plausible_time(&self) -> Millis {
+        self.clock.plausible_time()
     }
 
     /// Returns the path of the newest automatic copy; `None` when there is no copy.

@@ -436,7 +436,7 @@ impl ActiveKeeper {
     fn list_deletions(&self, begins: bool) -> Result<Vec<SessionRow>> {
         let mut guard = self.held.lock();
         let Some(held) = guard.as_mut().filter(|_| self.folder.has_database()) else { return Ok(Vec::new()) };
-        let deletions = self.open_database(held)?.read_deletions(begins, self.folder.now())?;
+        let deletions = self.open_database(held)?.read_deletions(begins, self.folder.plausible_time())?;
         let to_row =
             |(id, body): (i64, String)| SessionRow { kind: DELETION_ROW.to_owned(), name: id.to_string(), body };
         Ok(deletions.into_iter().map(to_row).collect())
@@ -736,8 +736,8 @@ impl ActiveKeeper {
         self.folder.stay_locked(&mut held.lock, &self.runtime)?;
         let forgotten = self.state.lock().forgotten.clone();
         if held.database.is_none() {
-            let is_nothing = hints.is_empty() && forgotten.is_empty() && deletions.is_empty();
-            if is_nothing && !self.folder.has_database() {
+            let keeps_none = hints.is_empty() && deletions.values().all(Option::is_none);
+            if keeps_none && forgotten.is_empty() && !self.folder.has_database() {
                 return Ok(WriteOutcome::Written);
             }
             self.open_database(held)?;
