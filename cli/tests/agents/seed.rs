@@ -187,10 +187,12 @@ fn an_unchanged_clone_is_not_read_again() {
 fn a_prompt_follows_the_files_of_its_folder_and_a_start_all() {
     let desk = Desk::new();
     let scripts = |name: &str| format!(r#"{{"scripts": {{"{name}": "vite"}}}}"#);
+    let target = |name: &str| format!("{name}:\n\tvite\n");
     let ci = |line: &str| format!("jobs:\n  a:\n    steps:\n      - run: {line}\n        working-directory: web\n");
     write(&desk, "package.json", &scripts("build"));
     write(&desk, "web/package.json", &scripts("serve"));
-    write(&desk, "docs/package.json", &scripts("serve"));
+    // The code index also reads `package.json`, in the background. Only seeds read a Makefile.
+    write(&desk, "docs/Makefile", &target("serve"));
     write(&desk, ".github/workflows/ci.yml", &ci("npx playwright test"));
     desk.run(&["seed"]);
     let serve = desk.serve();
@@ -200,7 +202,7 @@ fn a_prompt_follows_the_files_of_its_folder_and_a_start_all() {
         desk.hook(&[], &event(&desk, "UserPromptSubmit", session, &json!({"prompt": text, "cwd": web})))
     };
     start(&desk, "a");
-    let opened = OpenCounter::watch(&[desk.checkout.join("docs/package.json")]);
+    let opened = OpenCounter::watch(&[desk.checkout.join("docs/Makefile")]);
     // A file that has just changed is read with each event, because its times could stay the same at another change.
     let wait_until_quiet = || {
         kit::wait_for("an event that reads nothing", kit::PATIENCE, || {
@@ -209,12 +211,12 @@ fn a_prompt_follows_the_files_of_its_folder_and_a_start_all() {
         });
     };
     wait_until_quiet();
-    write(&desk, "docs/package.json", &scripts("preview"));
+    write(&desk, "docs/Makefile", &target("preview"));
     opened.count();
     ask("b", "thanks");
-    assert_eq!((opened.count(), listed(&desk, "docs")), (0, vec!["npm.serve npm run serve".to_owned()]));
+    assert_eq!((opened.count(), listed(&desk, "docs")), (0, vec!["make.serve make serve".to_owned()]));
     start(&desk, "c");
-    assert_eq!(listed(&desk, "docs"), ["npm.preview npm run preview"]);
+    assert_eq!(listed(&desk, "docs"), ["make.preview make preview"]);
 
     wait_until_quiet();
     write(&desk, "web/package.json", &scripts("preview"));

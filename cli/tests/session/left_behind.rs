@@ -23,11 +23,21 @@ struct Hanging {
 impl Hanging {
     /// Makes the program. With `stubborn` it ignores the signals that ask it to end.
     fn new(home: &Path, name: &str, stubborn: bool) -> Self {
+        Self::with_start(home, name, stubborn, ":")
+    }
+
+    /// Makes a program that hangs after Nudge has reported it to its watcher: a SIGKILL before the report leaves the
+    /// program behind. The program writes more than fits into a pipe, and Nudge reads that only after the report.
+    fn after_report(home: &Path, name: &str, stubborn: bool) -> Self {
+        Self::with_start(home, name, stubborn, "head -c 100000 /dev/zero")
+    }
+
+    fn with_start(home: &Path, name: &str, stubborn: bool, start: &str) -> Self {
         let (folder, ids) = (home.join("bin"), home.join("ids"));
         fs::create_dir_all(&folder).unwrap();
         let trap = if stubborn { "trap '' TERM INT HUP" } else { ":" };
         let script = format!(
-            "#!/bin/sh\n{trap}\nsleep 300 &\necho $$ $! > '{0}.new'\nmv '{0}.new' '{0}'\nwait\n",
+            "#!/bin/sh\n{trap}\n{start}\nsleep 300 &\necho $$ $! > '{0}.new'\nmv '{0}.new' '{0}'\nwait\n",
             ids.display()
         );
         fs::write(folder.join(name), script).unwrap();
@@ -149,7 +159,7 @@ fn no_program_of_a_client_is_left_behind() {
 fn no_curl_is_left_behind() {
     for name in ["TERM", "INT", "HUP", "KILL"] {
         let home = home();
-        let curl = Hanging::new(home.path(), "curl", false);
+        let curl = Hanging::after_report(home.path(), "curl", false);
         let mut add = nudge(&home.path().join("run"), &["model", "add", "--yes"]);
         curl.is_found_by(&mut add);
         for variable in ["XDG_DATA_HOME", "XDG_CACHE_HOME"] {
@@ -174,7 +184,7 @@ fn no_git_is_left_behind_by_the_index_of_code() {
         fs::create_dir_all(&repo).unwrap();
         fs::write(repo.join("a.rs"), "fn a() {}\n").unwrap();
         assert!(Command::new("git").args(["init", "-q"]).current_dir(&repo).status().unwrap().success());
-        let git = Hanging::new(home.path(), "git", stubborn);
+        let git = Hanging::after_report(home.path(), "git", stubborn);
         let runtime = home.path().join("run");
         let mut command = kit::command(&runtime);
         git.is_found_by(&mut command);

@@ -10,9 +10,9 @@
 //! - This process is killed by SIGKILL. A `watcher` process notices this.
 //!
 //! Limits: a process that leaves the group (`setsid`) is not ended. The children of a program that ended in time by
-//! itself are not ended either. If this process is killed in the microseconds between the start of a program and its
-//! report to the watcher, that program keeps running. On Windows only the program itself is ended, without its
-//! children, and it is not ended when this process is killed.
+//! itself are not ended either. If this process is killed between the start of a program and its report to the watcher
+//! (microseconds, longer on a busy machine), that program keeps running. On Windows only the program itself is ended,
+//! without its children, and it is not ended when this process is killed.
 
 mod running;
 #[cfg(unix)]
