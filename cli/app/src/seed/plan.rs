@@ -97,7 +97,7 @@ impl WantedSeed {
         let mut scope = json!({"repo": repo});
         if !self.folder.is_empty() {
             let folder = crate::reach::escape_pattern(&self.folder);
-            scope["cwd_glob"] = json!([format!("**/{folder}"), format!("**/{folder}/**")]);
+            scope["cwd_glob"] = json!([format!("**/{folder}/**")]);
         }
         object_members(json!({
             "component": self.component,

@@ -170,7 +170,7 @@ impl CommandLearner {
                 scope.insert("repo".into(), repo.as_str().into());
                 if !folder.is_empty() {
                     let folder = reach::escape_pattern(folder);
-                    scope.insert("cwd_glob".into(), json!([format!("**/{folder}"), format!("**/{folder}/**")]));
+                    scope.insert("cwd_glob".into(), json!([format!("**/{folder}/**")]));
                 }
             }
             _ => drop(scope.insert("cwd_glob".into(), reach::pattern_below(&failed.cwd).into())),

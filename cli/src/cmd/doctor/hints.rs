@@ -207,7 +207,7 @@ mod tests {
             "nowhere": hint(json!("z"), json!({"cwd_glob": ["/no/such/**"]}), none.clone()),
             "glob": hint(json!("z"), json!({"cwd_glob": ["**/web", "/no/such"]}), none.clone()),
             "edited": hint(command("make y"), shop.clone(), none.clone()),
-            "of web": hint(command("./web.sh"), json!({"repo": "h/o/shop", "cwd_glob": ["**/web", "**/web/**"]}), none.clone()),
+            "of web": hint(command("./web.sh"), json!({"repo": "h/o/shop", "cwd_glob": ["**/web/**"]}), none.clone()),
         }, "variants": {"gone": [hint(command("./older.sh"), shop, none)]}}}});
         let is_there = |path: &Path| ["/r/build.sh", "/r/web/web.sh"].iter().any(|there| path == Path::new(there));
         let now = parse_time("2026-11-24T00:00:00.000Z").unwrap();

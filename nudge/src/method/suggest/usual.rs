@@ -62,8 +62,7 @@ mod tests {
     fn store_seeds(seeds: &[(&str, &str, &str)]) -> Nudge {
         let nudge = Nudge::default();
         for (folder, key, tag) in seeds {
-            let globs =
-                if folder.is_empty() { json!([]) } else { json!([format!("**/{folder}"), format!("**/{folder}/**")]) };
+            let globs = if folder.is_empty() { json!([]) } else { json!([format!("**/{folder}/**")]) };
             let params = json!({
                 "component": if folder.is_empty() { "shop" } else { folder }, "key": key,
                 "value": {"type": "command", "cmd": format!("do {folder} {key}")},

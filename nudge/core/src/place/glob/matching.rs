@@ -5,7 +5,7 @@ use crate::steps::{StepBudget, TooMany};
 /// Returns the number of bytes with which every match of `pattern` begins. A `/` at the end of these bytes does not
 /// count, because `dir/**` matches `dir`.
 pub(super) fn literal_head(pattern: &str) -> usize {
-    match pattern.find(['*', '?', '[']) {
+    match memchr::memchr3(b'*', b'?', b'[', pattern.as_bytes()) {
         Some(end) => pattern[..end].trim_end_matches('/').len(),
         None => pattern.len(),
     }
@@ -13,22 +13,29 @@ pub(super) fn literal_head(pattern: &str) -> usize {
 
 /// Matches a pattern against a text. The caller has checked that the first `head` bytes are plain characters and equal
 /// on both sides. At a mismatch, the last `*` of the segment takes one more character. If there is none, the last `**`
-/// takes one more segment. Earlier wildcards need no second try, because the text between them has already matched at
-/// the earliest position.
+/// takes one more segment, or several if they do not begin as the pattern goes on. Earlier wildcards need no second
+/// try, because the text between them has already matched at the earliest position.
 pub(super) fn matches_pattern(pattern: &str, text: &str, head: usize, steps: &mut StepBudget) -> Result<bool, TooMany> {
     let (p, t) = (pattern.as_bytes(), text.as_bytes());
     let (mut pi, mut ti) = (head, head);
     let mut star: Option<(usize, usize)> = None;
     let mut globstar: Option<(usize, usize)> = None;
+    // The text's position at which a segment may follow the last `**`.
+    let mut from: Option<usize> = None;
     if head == 0 {
         while pattern[pi..].starts_with("**/") {
-            (pi, globstar) = (pi + 3, Some((pi + 3, 0)));
+            (pi, from) = (pi + 3, Some(0));
         }
         if &pattern[pi..] == "**" {
             return Ok(true);
         }
     }
     loop {
+        if let Some(from) = from.take() {
+            let plain = &p[pi..pi + literal_head(&pattern[pi..])];
+            let Some(start) = find_segment(t, from, plain, steps)? else { return Ok(false) };
+            (ti, star, globstar) = (start, None, Some((pi, start)));
+        }
         steps.take_steps(1)?;
         match p.get(pi) {
             None if ti == t.len() => return Ok(true),
@@ -44,8 +51,7 @@ pub(super) fn matches_pattern(pattern: &str, text: &str, head: usize, steps: &mu
                     return Ok(true);
                 }
                 if whole_segment && ti < t.len() {
-                    (pi, ti) = (end + 1, ti + 1);
-                    (star, globstar) = (None, Some((pi, ti)));
+                    (pi, from) = (end + 1, Some(ti + 1));
                     continue;
                 }
             }
@@ -82,12 +88,26 @@ pub(super) fn matches_pattern(pattern: &str, text: &str, head: usize, steps: &mu
         } else if let Some((after, offset)) = globstar
             && let Some(slash) = memchr::memchr(b'/', &t[offset..])
         {
-            steps.take_steps(1 + slash / 16)?;
-            (pi, ti) = (after, offset + slash + 1);
-            (star, globstar) = (None, Some((pi, ti)));
+            steps.take_steps(slash / 16)?;
+            (pi, from) = (after, Some(offset + slash + 1));
         } else {
             return Ok(false);
         }
+    }
+}
+
+/// Returns the start of the first segment, from the one at `start` on, that begins with these bytes.
+fn find_segment(text: &[u8], mut start: usize, plain: &[u8], steps: &mut StepBudget) -> Result<Option<usize>, TooMany> {
+    loop {
+        let rest = &text[start..];
+        steps.take_steps(1 + plain.len() / 16)?;
+        // Most segments differ in the first byte, and a comparison of all bytes is a call.
+        if plain.first().is_none_or(|first| rest.first() == Some(first)) && rest.starts_with(plain) {
+            return Ok(Some(start));
+        }
+        let Some(slash) = memchr::memchr(b'/', rest) else { return Ok(None) };
+        steps.take_steps(slash / 16)?;
+        start += slash + 1;
     }
 }
 
