@@ -8,14 +8,14 @@ mod plain;
 mod server;
 mod table;
 mod tables;
-mod time;
+pub mod time;
 mod wrap;
 
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use nudge_core::text::{escape_hidden, is_hidden};
-use nudge_server::session::keeper::EndSummary;
+use nudge_server::session::end_summary::EndSummary;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -298,9 +298,8 @@ pub fn render_imported(result: &ImportedAnswer) -> String {
 
 /// Writes a line of `watch`.
 pub fn render_change(change: &Value) -> String {
-    // Shows only the time of day, because watched changes happen today.
-    let changed_at = change["at"].as_str();
-    let time = changed_at.and_then(nudge::parse_time).map_or_else(|| to_text(&change["at"]), time::local_time_of_day);
+    let changed_at = change["at"].as_str().and_then(nudge::parse_time);
+    let time = changed_at.map_or_else(|| to_text(&change["at"]), time::recent_time);
     let what = to_text(&change["what"]);
     let client =
         change["by"].as_str().map(|name| format!("  {}", with_style(FAINT, format!("({})", make_visible(name)))));
@@ -314,9 +313,14 @@ pub fn render_change(change: &Value) -> String {
     } else if let Some(count) = change["count"].as_u64() {
         count_noun(count, "hint")
     } else {
-        let mut about = format!("{} v{}  ", with_style(STRONG, name(change)), change["version"]);
+        let version = change["version"].as_u64().map_or_else(String::new, |version| format!(" v{version}  "));
+        let mut about = with_style(STRONG, name(change)) + &version;
         about.extend(change["value"].as_str().map(tables::one_line));
         about
+    };
+    let about = match join_list(&change["fields"]) {
+        Some(fields) => format!("{about}  {}", make_visible(&fields)),
+        None => about,
     };
     let mut line = format!("{time}  {what:<7}  {about}");
     line.extend(client);

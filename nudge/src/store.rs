@@ -18,14 +18,15 @@ use nudge_core::clock::Millis;
 use nudge_core::context::Context;
 use nudge_core::scope::Scope;
 use nudge_core::steps::{StepBudget, TooMany};
-use nudge_core::sync::RwLock;
 use nudge_core::sync::atomic::{AtomicU64, Ordering};
+use nudge_core::sync::{Mutex, RwLock};
 use smallvec::SmallVec;
 
 use crate::hint::Hint;
 
 use rows::HintRows;
 pub(crate) use rows::{FittingRow, HintFilter, HintHit, Only, StoreSizes, component_bytes, component_held};
+use verdicts::KnownVerdicts;
 pub(crate) use verdicts::{ScopeVerdicts, SearchVerdicts};
 
 /// A change to the store, as a [`ChangeLog`](crate::ChangeLog) records it.
@@ -62,6 +63,9 @@ pub(crate) type Variants = SmallVec<[Arc<Hint>; 4]>;
 pub(crate) struct HintStore {
     map: RwLock<HintMap>,
     rows: RwLock<HintRows>,
+    /// The context and the verdicts of the last search for fitting hints. An agent asks again and again from one folder,
+    /// and the hints of other folders then cost it nothing.
+    last: Mutex<Option<(Context, KnownVerdicts)>>,
 }
 
 #[derive(Default)]
@@ -257,11 +261,19 @@ impl HintStore {
     /// hint. Also returns the number of hints that stayed undecided because the steps were used up.
     pub fn find_fitting(&self, filter: &HintFilter<'_>, steps: StepBudget) -> (Vec<FittingRow>, usize) {
         let mut verdicts = SearchVerdicts::new(steps);
+        let last = self.last.lock().take_if(|(context, _)| context.is_judged_like(filter.context));
+        if let Some((_, known)) = last {
+            verdicts.adopt(known);
+        }
         loop {
             let found = self.rows.read().find_fitting(filter, &mut verdicts);
             match verdicts.settle_undecided(filter.context) {
                 Ok(true) => {}
-                Ok(false) => return (found, verdicts.count_undecided()),
+                Ok(false) => {
+                    let undecided = verdicts.count_undecided();
+                    *self.last.lock() = Some((filter.context.clone(), verdicts.into_known()));
+                    return (found, undecided);
+                }
                 Err(_) => verdicts.leave_undecided(),
             }
         }

@@ -301,6 +301,16 @@ class Changing(Web):
         expect(page.locator("#toast")).to_contain_text("Brought back 1 hint")
         self.assertEqual(self.hint("api", "build")["value"], "make api")
 
+    def test_the_last_changes_are_listed_with_their_field_and_author(self):
+        self.nudge("set", "api", "build", "make api")
+        self.nudge("set", "api", "build", "make all")
+        page = self.open()
+        page.keyboard.press("3")
+        changes = page.locator("[data-changes] li")
+        expect(changes).to_have_count(1)
+        for words in ("api/build", "value", "by nudge-cli"):
+            expect(changes).to_contain_text(words)
+
     def test_keeping_is_shown_and_changed(self):
         self.nudge("set", "api", "build", "make api", "--ttl", "session")
         self.nudge("bump", "api", "build")

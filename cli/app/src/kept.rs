@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 pub mod database;
 pub mod folder;
+pub mod log;
 pub mod state_folder;
 
 /// The advice for a state folder on a file system without locks.

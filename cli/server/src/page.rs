@@ -46,6 +46,7 @@ use subtle::ConstantTimeEq as _;
 
 use super::http::ports::ServerPorts;
 use super::session::changes::CHANGES;
+use super::session::control::CHANGE_LOG;
 use super::token::AccessToken;
 
 pub use files::{PageFile, find_file, respond_with_file};
@@ -61,6 +62,7 @@ pub const METHODS: &[&str] = &[
     "nudge.brain.get",
     "nudge.brain.list",
     "nudge.brain.status",
+    CHANGE_LOG,
     "nudge.client_sessions",
     "nudge.code.file",
     "nudge.code.node",

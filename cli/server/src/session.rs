@@ -9,6 +9,7 @@ pub mod dead;
 pub mod event;
 pub mod history;
 
+pub mod end_summary;
 pub mod keeper;
 mod kept_rows;
 pub mod learn;

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{complete, ttl::parse_ttl};
 use crate::cmd::add_field;
+use crate::output::time;
 
 /// The shells that a command can be for.
 const SHELLS: [&str; 6] = ["bash", "sh", "zsh", "fish", "powershell", "cmd"];
@@ -355,6 +356,18 @@ pub struct WatchArgs {
     /// This component only.
     #[arg(add = complete::complete_components())]
     pub component: Option<String>,
+    /// First print what has changed since then in kept hints and records: 2h, 7d, or a time such as
+    /// 2026-01-31T14:05:00Z.
+    #[arg(long, value_name = "WHEN", value_parser = parse_since)]
+    pub since: Option<String>,
+}
+
+/// Reads a time, or a duration before now, as a time in RFC 3339.
+fn parse_since(text: &str) -> Result<String, String> {
+    let refusal = "a duration such as 2h or 7d, or a time such as 2026-01-31T14:05:00Z";
+    let before = |ttl: nudge::Ttl| ttl.millis().map(|millis| time::now().saturating_sub(millis));
+    let time = nudge::parse_time(text).or_else(|| text.parse().ok().and_then(before)).ok_or(refusal)?;
+    Ok(nudge_core::clock::rfc3339::format_time(time))
 }
 
 /// Reads the name of an operating system. Users write `macos` for darwin, and `uname` writes a capital letter.

@@ -19,6 +19,13 @@ const LOOK: Duration = Duration::from_millis(200);
 pub fn run(args: &WatchArgs, global: &GlobalFlags) -> Result<CommandOutput> {
     let mut session = RunningSession::open(global)?;
     let mut next = parse_value(&session.call("nudge.changes", &Map::new())?)?["next"].clone();
+    if let Some(since) = &args.since {
+        let params = Map::from_iter([("since".to_owned(), since.as_str().into()), ("limit".to_owned(), 1_000.into())]);
+        let logged = parse_value(&session.call("nudge.change_log", &params)?)?;
+        if !print_changes(&logged, args, global) {
+            return Ok(String::new().into());
+        }
+    }
     loop {
         let mut params = Map::new();
         add_field(&mut params, "since", next.clone());
@@ -39,21 +46,27 @@ pub fn run(args: &WatchArgs, global: &GlobalFlags) -> Result<CommandOutput> {
         if let Some(missed @ 1..) = answer["missed"].as_u64() {
             print_note(&format!("{missed} changes came too fast and are not shown"));
         }
-        for change in answer["changes"].as_array().into_iter().flatten().filter(|change| is_wanted(change, args)) {
-            let (line, form) = if global.json {
-                (format!("{change}\n"), TextForm::Json)
-            } else {
-                (output::render_change(change), TextForm::Pretty)
-            };
-            if !print_text(&line, form).is_ok_and(|open| open) {
-                return Ok(String::new().into());
-            }
+        if !print_changes(&answer, args, global) {
+            return Ok(String::new().into());
         }
         if nobody_reads(ReaderWait::Not) {
             return Ok(String::new().into());
         }
         next = answer["next"].clone();
     }
+}
+
+/// Prints the wanted changes of an answer. Returns false when the reader of the output has closed the pipe.
+fn print_changes(answer: &Value, args: &WatchArgs, global: &GlobalFlags) -> bool {
+    let mut wanted = answer["changes"].as_array().into_iter().flatten().filter(|change| is_wanted(change, args));
+    wanted.all(|change| {
+        let (line, form) = if global.json {
+            (format!("{change}\n"), TextForm::Json)
+        } else {
+            (output::render_change(change), TextForm::Pretty)
+        };
+        print_text(&line, form).is_ok_and(|open| open)
+    })
 }
 
 /// Waits for a server that answers. Returns `None` when the reader of the output has closed the pipe.

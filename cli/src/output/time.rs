@@ -9,9 +9,10 @@ pub fn to_local(time: Millis) -> String {
     in_zone(&Local, time)
 }
 
-/// Formats only the time of day, with seconds: `14:05:09`.
-pub fn local_time_of_day(time: Millis) -> String {
-    format_time(&Local, time, "%H:%M:%S")
+/// Formats the time of a recent event: today's as the time of day, `14:05:09`, and an earlier one with its date.
+pub fn recent_time(time: Millis) -> String {
+    let date = |time| format_time(&Local, time, "%Y-%m-%d");
+    if date(time) == date(now()) { format_time(&Local, time, "%H:%M:%S") } else { to_local(time) }
 }
 
 fn in_zone<Z: TimeZone<Offset: std::fmt::Display>>(zone: &Z, time: Millis) -> String {

@@ -11,6 +11,7 @@ mod faults;
 mod keeping;
 mod kills;
 mod left_behind;
+mod logged;
 mod nolock;
 mod older;
 mod removed;

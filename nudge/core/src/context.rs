@@ -363,6 +363,19 @@ impl Context {
         !self.0.files_open.is_empty()
     }
 
+    /// Returns true when every scope judges both contexts alike. Contexts with variables are not compared, so the answer
+    /// is then false.
+    pub fn is_judged_like(&self, other: &Self) -> bool {
+        let (own, others) = (&*self.0, &*other.0);
+        let count = |data: &ContextData| data.env.as_ref().map(HashMap::len);
+        matches!(count(own), None | Some(0))
+            && count(own) == count(others)
+            && own.cwd == others.cwd
+            && own.repo == others.repo
+            && own.branch == others.branch
+            && own.os == others.os
+    }
+
     /// Returns true when the environment of the caller is known.
     pub fn has_env(&self) -> bool {
         self.0.env.is_some()

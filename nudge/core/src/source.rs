@@ -18,6 +18,7 @@
 //! or a file.
 
 mod alone;
+mod log;
 mod work;
 
 use std::path::{Path, PathBuf};
@@ -37,6 +38,7 @@ use crate::settings::{Setting, SettingValues};
 use crate::suggest::{CommandOutcome, OutcomeEffect, SourceOffers, SuggestRequest};
 
 pub use alone::NoSession;
+pub use log::{FieldChange, LoggedChange, TICKS_PER_MS};
 pub use work::{SourceWorker, StopFlag, give_way, gives_way};
 
 /// The description of a source, known without opening it.
@@ -208,6 +210,16 @@ pub trait Source: Service {
     /// Returns the source's members of `nudge.stats`.
     fn report_stats(&self) -> Map<String, Value> {
         Map::new()
+    }
+
+    /// Returns the last changes of the source's stored objects since a time, oldest first; when there are more than
+    /// `limit`, the latest ones. A source without a change log returns nothing.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the log cannot be read.
+    fn read_changes(&self, since: Millis, limit: usize) -> Result<Vec<LoggedChange>> {
+        let _ = (since, limit);
+        Ok(Vec::new())
     }
 
     /// Does overdue work, such as dropping expired data. Runs every few seconds, on a thread that may block.

@@ -43,6 +43,12 @@ impl ScopeVerdicts {
     }
 }
 
+/// The verdicts of an earlier search, by the scope's number.
+pub(crate) struct KnownVerdicts {
+    epoch: u64,
+    by_scope: Vec<Option<bool>>,
+}
+
 /// The verdicts of one search, cached by the scope's number.
 pub(crate) struct SearchVerdicts {
     epoch: u64,
@@ -71,6 +77,16 @@ impl SearchVerdicts {
             judged: ScopeVerdicts::default(),
             undecided: None,
         }
+    }
+
+    /// Takes over the verdicts of an earlier search with a context that every scope judges alike.
+    pub fn adopt(&mut self, known: KnownVerdicts) {
+        (self.epoch, self.by_scope) = (known.epoch, known.by_scope);
+    }
+
+    /// Returns the verdicts for a later search.
+    pub fn into_known(self) -> KnownVerdicts {
+        KnownVerdicts { epoch: self.epoch, by_scope: self.by_scope }
     }
 
     /// Makes verdicts for an empty context. Judging a scope costs nothing then.
@@ -143,5 +159,47 @@ impl SearchVerdicts {
         let Self { mut steps, under_lock, .. } = self;
         steps.give_back(&under_lock);
         steps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::{Nudge, SetHint, SuggestParams};
+
+    /// Promise (agents): A prompt gets the hints that fit its place, whatever was asked before from another place.
+    #[test]
+    fn verdicts_of_an_earlier_prompt_hold_only_where_they_are_the_same() {
+        let nudge = Nudge::default();
+        let set = |key: &str, scope: serde_json::Value| {
+            let hint =
+                json!({"component": "api", "key": key, "value": format!("make {key}"), "meta": {"scope": scope}});
+            nudge.set(serde_json::from_value::<SetHint>(hint).unwrap()).unwrap();
+        };
+        let told = |context: serde_json::Value| {
+            let params = json!({"event": "prompt", "prompt": "the zebra, the walrus, the badger, the otter and the heron", "context": context});
+            let answer = nudge.suggest(serde_json::from_value::<SuggestParams>(params).unwrap()).unwrap();
+            let mut keys: Vec<_> = answer.suggestions.iter().map(|told| told.name.clone()).collect();
+            keys.sort();
+            keys.join(" ")
+        };
+        set("zebra", json!({"cwd_glob": ["/work/a/**"]}));
+        set("walrus", json!({"cwd_glob": ["/work/b/**"]}));
+        let (a, b) = (json!({"cwd": "/work/a"}), json!({"cwd": "/work/b"}));
+        for _ in 0..2 {
+            assert_eq!(told(a.clone()), "api/zebra");
+            assert_eq!(told(b.clone()), "api/walrus");
+            assert_eq!(told(b.clone()), "api/walrus");
+        }
+        // New scopes get numbers that the cache does not have.
+        set("badger", json!({"cwd_glob": ["/work/b/**"], "branch": ["dev"]}));
+        set("otter", json!({"cwd_glob": ["/work/{b,c}/**"]}));
+        assert_eq!(told(b), "api/otter api/walrus");
+        assert_eq!(told(json!({"cwd": "/work/b", "branch": "dev"})), "api/badger api/otter api/walrus");
+        set("heron", json!({"cwd_glob": ["/else/**"], "env_match": {"MODE": "x"}}));
+        for (mode, names) in [("x", "api/heron"), ("y", ""), ("x", "api/heron")] {
+            assert_eq!(told(json!({"cwd": "/else", "env": {"MODE": mode}})), names);
+        }
     }
 }

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`DatabaseKind`], [`DatabaseOpening`], [`Db`] | kinds of databases; opening, reading, writing, repair, copies |
 //! | [`KEYS`], [`Db::write_once`] | carrying out a call with a key only once |
+//! | [`CHANGE_LOG`], [`log_change`] | the last change of each object: who, when, where, which fields |
 //! | [`COMPACTION`], [`Db::compact`] | rewriting a file, so that no deleted text is left in it |
 //! | [`restore_copy`], [`find_newest_copy`] | restoring a copy |
 //! | [`move_damaged_aside`], [`remove_database`], [`list_set_aside`] | moving or removing a database; the files that then stay |
@@ -25,6 +26,7 @@
 
 mod app;
 mod backup;
+mod change_log;
 mod check;
 mod compaction;
 mod day;
@@ -45,6 +47,7 @@ pub mod vectors;
 
 pub use app::{APPLICATION_ID, DataRetention, DatabaseKind, DatabaseOpening, GENERATION, WAIT, read_generation};
 pub use backup::{find_newest_copy, list_set_aside, move_damaged_aside, remove_database};
+pub use change_log::{CHANGE_LOG, ObjectChange, log_change, read_changes};
 pub use check::DatabaseHealth;
 pub use compaction::{COMPACTION, mark_compaction, used_bytes};
 pub use db::Db;

@@ -10,10 +10,11 @@ use nudge::{Error, Millis, Result, parse_time};
 use nudge_os::foreign::LinkPolicy;
 use nudge_storage::foreign::{ForeignDatabase, ForeignLimits, ForeignLog, UnfitDatabase};
 use nudge_storage::rusqlite::{self, Connection, OptionalExtension as _, Transaction, params};
-use nudge_storage::{DataRetention, DatabaseKind, DatabaseOpening, Db, TransactionFailure};
+use nudge_storage::{CHANGE_LOG, DataRetention, DatabaseKind, DatabaseOpening, Db, TransactionFailure};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::log::{self, HintChange, WriteAuthors};
 use super::{KeptDocument, VariantName};
 
 /// Describes the database: the hints as an export has them, the content hashes of forgotten hints, the deletions that
@@ -23,12 +24,15 @@ use super::{KeptDocument, VariantName};
 /// while the session of the deletion runs.
 pub static HINTS_DATABASE: DatabaseKind = DatabaseKind {
     name: "hints",
-    migrations: &["CREATE TABLE hint(
+    migrations: &[
+        "CREATE TABLE hint(
   component TEXT NOT NULL, key TEXT NOT NULL, variant TEXT NOT NULL, body TEXT NOT NULL,
   waits INTEGER NOT NULL CHECK(waits IN (0, 1)), PRIMARY KEY(component, key, variant)) STRICT;
 CREATE TABLE deletion(id INTEGER PRIMARY KEY, body TEXT NOT NULL, until INTEGER) STRICT;
 CREATE TABLE forgotten(mark TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
-CREATE TABLE note(name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;"],
+CREATE TABLE note(name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;",
+        CHANGE_LOG,
+    ],
     full_text: &[],
     kept: DataRetention::Data,
 };
@@ -116,6 +120,8 @@ pub struct SessionWrite<'a> {
     pub changes: &'a HintChanges<'a>,
     /// The changes of the deletions.
     pub deletions: &'a DeletionChanges,
+    /// The authors of the changes.
+    pub by: WriteAuthors<'a>,
 }
 
 /// The opened database of a session that keeps hints.
@@ -182,6 +188,7 @@ impl KeptDatabase {
             overwrite_deleted(tx)?;
             let HintChanges { puts, waits, deletes } = write.changes;
             for (name, body) in puts {
+                log::log_put(tx, name, find_body(tx, name)?.as_deref(), body, write.by)?;
                 put_hint(tx, name, body, false)?;
             }
             for name in waits {
@@ -191,6 +198,7 @@ impl KeptDatabase {
             for name in deletes {
                 let sql = "DELETE FROM hint WHERE component = ?1 AND key = ?2 AND variant = ?3";
                 tx.prepare_cached(sql)?.execute([&name.component, &name.key, &name.variant])?;
+                log::log_delete(tx, name, write.by)?;
             }
             for (id, body) in write.deletions {
                 match body {
@@ -234,6 +242,15 @@ impl KeptDatabase {
             })?;
         }
         Ok(stored.into_iter().map(|(id, body, _)| (id, body)).collect())
+    }
+
+    /// Returns the last changes of hints since a time, oldest first; when there are more than `limit`, the latest ones.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the database cannot be read.
+    pub fn read_changes(&self, since: Millis, limit: usize) -> Result<Vec<HintChange>> {
+        let logged = self.0.read(|c| nudge_storage::read_changes(c, since, limit))?;
+        Ok(logged.into_iter().filter_map(HintChange::from_logged).collect())
     }
 
     /// Adds the hints of an earlier version's kept file, whose digest is `digest`. A hint that is there already stays

@@ -5,6 +5,8 @@ import {idOf, valueText} from '/web/words.js'
 
 /** The most hints of one answer. */
 const MOST = 1000
+/** The time for which changes are shown: a week. */
+const CHANGES_MS = 7 * 24 * 60 * 60 * 1000
 
 export const state = {
   /** Rows of nudge.query: those that fit the place first, best first. */
@@ -15,6 +17,8 @@ export const state = {
   /** The counts of the last days. */
   days: [],
   deletions: [],
+  /** The last changes of kept hints and records, the latest first. */
+  changes: [],
   /** The agents at this place. */
   agents: [],
   /** The reason why the agents cannot be listed. */
@@ -35,14 +39,18 @@ export const rowOf = id =>
 /** Loads everything. */
 export async function load() {
   const context = here()
-  const [hints, status, deletions] = await Promise.all([
+  const since = new Date(Date.now() - CHANGES_MS).toISOString()
+  const [hints, status, deletions, log] = await Promise.all([
     call('nudge.query', {context, include_ineligible: true, limit: MOST}),
     call('nudge.status'),
     call('nudge.deletions'),
+    // Data that cannot be read is named by the status.
+    call('nudge.change_log', {since, limit: 200}).catch(() => ({changes: []})),
   ])
   state.hints = hints.hints
   state.status = status
   state.deletions = deletions.deletions
+  state.changes = log.changes.reverse()
   await search()
 }
 

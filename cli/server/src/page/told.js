@@ -1,4 +1,4 @@
-// Shows the lines that agents' sessions were told, and deleted hints.
+// Shows the lines that agents' sessions were told, deleted hints, and the last changes.
 
 import {button, byId, code, el, fill, line, since, text, toast} from '/web/dom.js'
 import {outcome} from '/web/hints.js'
@@ -69,14 +69,28 @@ function lineItem(one, show) {
   )
 }
 
-/** Draws the deleted and replaced hints if any part has changed. */
+/** Draws the deleted and replaced hints, and the last changes, if any part has changed. */
 export function drawDeleted(refresh) {
-  const picture = JSON.stringify(state.deletions)
+  const picture = JSON.stringify([state.deletions, state.changes])
   if (picture === deletedDrawn) return
   deletedDrawn = picture
   const rows = state.deletions.map(deletion => deletionPart(deletion, refresh))
   const none = el('p', {class: 'empty'}, el('strong', {}, 'Nothing was deleted or replaced in this session.'), ' What is can be brought back here.')
-  fill(byId('view-deleted'), rows.length ? el('ul', {class: 'deleted'}, rows) : none)
+  fill(byId('view-deleted'), [rows.length ? el('ul', {class: 'deleted'}, rows) : none, changesPart()])
+}
+
+/** Returns the last changes, or null where there are none. */
+function changesPart() {
+  if (!state.changes.length) return null
+  const item = ({at, by, what, source, fields = [], ...names}) =>
+    el(
+      'li',
+      {},
+      el('p', {class: 'when'}, since(at), by ? [' by ', text(by)] : null),
+      el('p', {class: 'line'}, text(names.key ? nameOf(names) : `${source} ${names.name}`)),
+      el('p', {class: 'came'}, what === 'delete' ? 'deleted' : text(fields.join(', '))),
+    )
+  return el('section', {class: 'session', 'data-changes': ''}, el('h2', {}, 'What was kept or changed in the last week'), el('ol', {class: 'told'}, state.changes.map(item)))
 }
 
 function deletionPart(deletion, refresh) {

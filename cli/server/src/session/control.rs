@@ -1,18 +1,24 @@
-//! The methods that exist only over HTTP: `nudge.shutdown`, `nudge.forget` and `nudge.recover`.
+//! The methods that exist only over HTTP: `nudge.shutdown`, `nudge.forget`, `nudge.recover` and `nudge.change_log`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use nudge::{MethodSpec, Result};
+use nudge::{Error, HINTS, MethodSpec, Millis, Result, parse_time};
+use nudge_app::kept::log::HintChange;
 use nudge_client::RuntimeDir;
+use nudge_core::clock::rfc3339;
 use nudge_core::once::OnceByKey;
+use nudge_core::source::LoggedChange;
 use nudge_core::table::{MethodTable, NoParams, TableRow, TableService, answer_typed, build_schema};
+use nudge_core::wire;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use tokio::sync::watch;
 
-use super::keeper::{EndSummary, HintKeeper, KeptRecovery};
+use super::end_summary::EndSummary;
+use super::keeper::{HintKeeper, KeptRecovery};
 use super::open::OpenSources;
 use super::rows::{PrimaryRows, leaving_error};
 use super::time::SessionTime;
@@ -24,9 +30,16 @@ pub const FORGET: &str = "nudge.forget";
 
 /// The method that puts a backup in the place of the kept hints.
 pub const RECOVER: &str = "nudge.recover";
+/// The method that reads the change logs.
+pub const CHANGE_LOG: &str = "nudge.change_log";
+
+/// The most changes of an answer.
+const MAX_CHANGES: usize = 1_000;
 
 const ABOUT: &str = "Ends the session: this server, and every other that stands in line for it.";
 const ABOUT_FORGET: &str = "Empties what is kept for next time; what the session holds now is not kept any more.";
+const ABOUT_CHANGE_LOG: &str = "\
+The last change of each kept hint and record that changed since a time, oldest first; of removed ones for 180 days.";
 const ABOUT_RECOVER: &str = "Puts a backup in the place of the kept hints, and reads its hints into the session.";
 
 static TABLE: MethodTable<SessionControl> = MethodTable(&[
@@ -58,6 +71,11 @@ static TABLE: MethodTable<SessionControl> = MethodTable(&[
                 Ok(HintRecovery { hints, replaced })
             })
         },
+    },
+    &TableRow {
+        method: MethodSpec::new(CHANGE_LOG, "Change log", ABOUT_CHANGE_LOG, build_schema::<ChangeLogParams>)
+            .read_only(),
+        run: |control, _, params| answer_typed(params, |params: ChangeLogParams| control.read_change_log(&params)),
     },
 ]);
 
@@ -109,6 +127,66 @@ struct HintRecovery {
     replaced: Option<PathBuf>,
 }
 
+/// Params of `nudge.change_log`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ChangeLogParams {
+    /// RFC 3339. Absent: from the first change.
+    #[serde(default, deserialize_with = "wire::given")]
+    since: Option<String>,
+    /// The most changes, the latest (100; 1000 at most).
+    #[serde(default, deserialize_with = "wire::given")]
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<usize>,
+}
+
+#[derive(Serialize)]
+struct ChangeLogAnswer {
+    changes: Vec<ChangeEntry>,
+}
+
+/// The last change of a stored object.
+#[derive(Serialize)]
+struct ChangeEntry {
+    source: &'static str,
+    /// `set` or `delete`.
+    what: &'static str,
+    /// The time, RFC 3339.
+    at: String,
+    /// The client that made the change; absent when unknown.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    by: String,
+    /// The names of a hint, or the `name` of an object of another source.
+    #[serde(flatten)]
+    names: Map<String, Value>,
+    /// The changed fields; absent for a removed object.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fields: Vec<String>,
+    /// The identity of the object on every machine, a ULID.
+    object: String,
+    /// The database in which the change was made.
+    origin: String,
+    #[serde(skip)]
+    clock: i64,
+}
+
+impl ChangeEntry {
+    fn new<'a>(source: &'static str, names: impl IntoIterator<Item = (&'a str, String)>, change: LoggedChange) -> Self {
+        let names = names.into_iter().filter(|(_, name)| !name.is_empty());
+        Self {
+            source,
+            what: if change.is_gone { "delete" } else { "set" },
+            at: rfc3339::format_time(change.time()),
+            names: names.map(|(field, name)| (field.to_owned(), name.into())).collect(),
+            fields: change.list_changed().map(str::to_owned).collect(),
+            by: change.author,
+            object: change.object,
+            origin: change.origin,
+            clock: change.clock,
+        }
+    }
+}
+
 /// The service that ends the server's session.
 pub struct SessionControl {
     /// The runtime directory.
@@ -128,6 +206,30 @@ pub struct SessionControl {
 }
 
 impl SessionControl {
+    fn read_change_log(&self, params: &ChangeLogParams) -> Result<ChangeLogAnswer> {
+        let limit = params.limit.unwrap_or(100);
+        if !(1..=MAX_CHANGES).contains(&limit) {
+            return Err(Error::invalid(format!("`limit` is 1 to {MAX_CHANGES}; give another one.")));
+        }
+        let since: Millis = match &params.since {
+            Some(text) => parse_time(text)
+                .ok_or_else(|| Error::invalid("`since` is a time such as 2026-01-31T14:05:00Z; write it like that."))?,
+            None => 0,
+        };
+        let hints = self.keeper.read_changes(since, limit)?.into_iter().map(|HintChange { name, logged }| {
+            let names = [("component", name.component), ("key", name.key), ("variant", name.variant)];
+            ChangeEntry::new(HINTS, names, logged)
+        });
+        let mut changes: Vec<_> = hints.collect();
+        for (spec, source) in self.sources.iter() {
+            let logged = source.read_changes(since, limit)?.into_iter();
+            changes.extend(logged.map(|change| ChangeEntry::new(spec.name, [("name", change.name.clone())], change)));
+        }
+        changes.sort_by_key(|change| change.clock);
+        changes.drain(..changes.len().saturating_sub(limit));
+        Ok(ChangeLogAnswer { changes })
+    }
+
     fn shut_down(&self) -> Result<StoppingAnswer> {
         match self.rows.end_session(&self.dir) {
             // The rows are already closed: this process is about to leave, and the session may continue in another

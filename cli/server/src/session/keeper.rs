@@ -8,14 +8,15 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use nudge::{
-    Caller, Clock, DELETION_ROW, Error, ErrorKind, HINTS, JoinedServices, Result, RowFeed, RowTaker, Service,
+    Caller, Clock, DELETION_ROW, Error, ErrorKind, HINTS, JoinedServices, Millis, Result, RowFeed, RowTaker, Service,
     SessionRow,
 };
 use nudge_app::followed::{FollowedHints, FollowedState};
 use nudge_app::kept::database::{DeletionChanges, EarlierHints, KeptContents, KeptDatabase, SessionWrite, StoredHint};
 use nudge_app::kept::folder::{KeptFolder, KeptLock};
+use nudge_app::kept::log::{HintAuthors, HintChange, WriteAuthors};
 use nudge_app::kept::state_folder::{EarlierLock, StateDirectory};
-use nudge_app::kept::{self, KeptDocument};
+use nudge_app::kept::{self, KeptDocument, VariantName};
 use nudge_core::source::{ChangeEvent, ChangeSink, DataDir, SessionRows};
 use nudge_core::text::to_hex;
 use nudge_core::wire::raw_json;
@@ -26,6 +27,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use super::end_summary::EndSummary;
 use super::kept_rows::{KnownRows, LastingHint};
 use super::open::OpenSources;
 use super::refill::{MAX_PIECE_BYTES, RefillResult};
@@ -106,6 +108,8 @@ struct KeeperState {
     forgotten: BTreeSet<String>,
     /// The deletions that are not written yet.
     deletions: DeletionChanges,
+    /// The authors of the changes that are not written yet.
+    authors: HintAuthors,
     /// The reason why the hints could not be read or written.
     failed: Option<String>,
     /// Notices about earlier files and about hints that could not be read.
@@ -135,49 +139,19 @@ struct PickedHints<'a> {
     of_files: usize,
 }
 
+/// The parts of the keeper's state that a write takes.
+#[derive(Clone, Copy)]
+struct UnwrittenParts<'a> {
+    deletions: &'a DeletionChanges,
+    authors: &'a HintAuthors,
+}
+
 /// The result of a try to write.
 #[derive(PartialEq, Eq)]
 enum WriteOutcome {
     Written,
     /// The database had other contents, which are read now. The write must begin anew.
     Replaced,
-}
-
-/// The numbers of hints that the end of a session loses and keeps.
-pub struct EndSummary {
-    /// The number of hints in the session at its end.
-    pub hints: usize,
-    /// The number of kept hints among them.
-    pub kept: usize,
-    /// The path of the database, or the reason why no hint is kept.
-    pub place: std::result::Result<String, String>,
-    /// The file with the hints of a session that could not write its database.
-    pub left: Option<String>,
-}
-
-impl EndSummary {
-    /// Returns the summary for users. Returns an empty text when there were no hints.
-    pub fn to_text(&self) -> String {
-        let count = |count: usize| if count == 1 { "1 hint".to_owned() } else { format!("{count} hints") };
-        let is = |count: usize| if count == 1 { "is" } else { "are" };
-        let Self { hints, kept, place, left } = self;
-        match place {
-            _ if *hints == 0 => String::new(),
-            Ok(file) => {
-                let gone = match hints.saturating_sub(*kept) {
-                    0 => String::new(),
-                    gone => format!("; {} ended with the session", count(gone)),
-                };
-                format!("{} {} kept for next time in {file}{gone}", count(*kept), is(*kept))
-            }
-            Err(why) => match left {
-                Some(file) => {
-                    format!("{} {} in {file}, which `nudge import` reads: {why}", count(*hints), is(*hints))
-                }
-                None => format!("{} {} gone: {why}", count(*hints), is(*hints)),
-            },
-        }
-    }
 }
 
 impl HintKeeper {
@@ -290,11 +264,7 @@ impl HintKeeper {
     /// Writes all pending changes now.
     pub fn flush(&self) {
         let Ok(keeping) = &self.0 else { return };
-        // Waits for the end of a running write.
-        drop(keeping.held.lock());
-        if keeping.state.lock().changed {
-            keeping.write();
-        }
+        keeping.write_pending();
     }
 
     /// Writes a last time and releases the lock. The caller has closed the sources.
@@ -347,6 +317,19 @@ impl HintKeeper {
         self.require_keeper()?.recover_kept(copy)
     }
 
+    /// Returns the last changes of kept hints since a time, oldest first; when there are more than `limit`, the latest
+    /// ones. Returns nothing when this session keeps no hints.
+    ///
+    /// # Errors
+    /// `E_UNAVAILABLE` when the database cannot be read.
+    pub fn read_changes(&self, since: Millis, limit: usize) -> Result<Vec<HintChange>> {
+        let Ok(keeping) = &self.0 else { return Ok(Vec::new()) };
+        keeping.write_pending();
+        let held = keeping.held.lock();
+        let database = held.as_ref().and_then(|held| held.database.as_ref());
+        database.map_or_else(|| Ok(Vec::new()), |database| database.read_changes(since, limit))
+    }
+
     fn require_keeper(&self) -> Result<&ActiveKeeper> {
         let refused =
             |refusal: &KeepRefusal| Error::unavailable(format!("This session keeps nothing: {}.", refusal.why()));
@@ -381,6 +364,7 @@ impl ChangeSink for HintKeeper {
         if let Ok(keeping) = &self.0
             && changes.iter().any(|change| change.source == HINTS)
         {
+            keeping.note_authors(changes);
             keeping.note_change();
         }
     }
@@ -405,6 +389,19 @@ impl ActiveKeeper {
             state.changed = true;
             self.wake.notify_all();
         }
+    }
+
+    /// Notes who changed which hint. A change of many hints at once names none.
+    fn note_authors(&self, changes: &[ChangeEvent]) {
+        let text = |change: &ChangeEvent, field: &str| {
+            change.detail.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        let named = changes.iter().filter(|change| change.source == HINTS && change.detail.contains_key("key"));
+        let authors = named.map(|change| {
+            let (component, key) = (text(change, "component"), text(change, "key"));
+            (VariantName { component, key, variant: text(change, "variant") }, change.by.clone())
+        });
+        self.state.lock().authors.extend(authors);
     }
 
     fn write_until_end(&self) {
@@ -650,12 +647,24 @@ impl ActiveKeeper {
         service.call_by(Caller::with_name(NAME), method, &params)
     }
 
+    /// Writes the changed hints, if there are any, after a write that is under way.
+    fn write_pending(&self) {
+        drop(self.held.lock());
+        if self.state.lock().changed {
+            self.write();
+        }
+    }
+
     /// Writes the changed hints. Notes a failure, and tries again after a second.
     fn write(&self) {
         let mut guard = self.held.lock();
         let Some(held) = &mut *guard else { return };
         let mut followed = None;
-        let deletions = std::mem::take(&mut self.state.lock().deletions);
+        let (deletions, authors) = {
+            let mut state = self.state.lock();
+            (std::mem::take(&mut state.deletions), std::mem::take(&mut state.authors))
+        };
+        let unwritten = UnwrittenParts { deletions: &deletions, authors: &authors };
         let mut done = Err(Error::unavailable("The database of kept hints is replaced again and again; try again."));
         for _ in 0..MAX_TRIES {
             // Clears the flag before the export, so a change during the export leads to another write.
@@ -663,7 +672,7 @@ impl ActiveKeeper {
             let mut seen = FollowedHints::read(&self.session);
             let tried = self.with_export(|document| {
                 let picked = self.pick_hints(document, &mut seen);
-                let outcome = self.put_hints(held, &picked.lasting, &deletions);
+                let outcome = self.put_hints(held, &picked.lasting, unwritten);
                 (outcome, picked.count, picked.of_files)
             });
             followed = tried.is_ok().then_some(seen);
@@ -688,9 +697,11 @@ impl ActiveKeeper {
             }
             Err(error) => {
                 let mut state = self.state.lock();
-                // A change of a deletion that was noted meanwhile is newer.
+                // The parts that were noted meanwhile are newer.
                 let newer = std::mem::replace(&mut state.deletions, deletions);
                 state.deletions.extend(newer);
+                let newer = std::mem::replace(&mut state.authors, authors);
+                state.authors.extend(newer);
                 drop(state);
                 self.note_failure(&error);
             }
@@ -731,7 +742,7 @@ impl ActiveKeeper {
         &self,
         held: &mut HeldDatabase,
         hints: &[LastingHint<'_>],
-        deletions: &DeletionChanges,
+        UnwrittenParts { deletions, authors }: UnwrittenParts<'_>,
     ) -> Result<WriteOutcome> {
         self.folder.stay_locked(&mut held.lock, &self.runtime)?;
         let forgotten = self.state.lock().forgotten.clone();
@@ -758,6 +769,7 @@ impl ActiveKeeper {
             forgotten: Some(&forgotten).filter(|forgotten| **forgotten != rows.forgotten),
             changes: &changes,
             deletions,
+            by: WriteAuthors { authors, now: self.folder.plausible_time() },
         };
         match database.write(&write) {
             Ok(Some(name)) => {
@@ -965,21 +977,5 @@ impl ChangeSink for ChangeSinkPair {
 
     fn check_keeping(&self) -> std::result::Result<(), String> {
         self.1.check_keeping()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_end_is_told_in_honest_words() {
-        let told = |hints, kept, place| EndSummary { hints, kept, place, left: None }.to_text();
-        assert_eq!(told(0, 0, Err(OFF.into())), "");
-        assert_eq!(told(1, 0, Err(OFF.into())), format!("1 hint is gone: {OFF}"));
-        assert_eq!(told(2, 2, Ok("/f".into())), "2 hints are kept for next time in /f");
-        assert_eq!(told(3, 1, Ok("/f".into())), "1 hint is kept for next time in /f; 2 hints ended with the session");
-        let left = EndSummary { hints: 2, kept: 0, place: Err("the disk is full".into()), left: Some("/l".into()) };
-        assert_eq!(left.to_text(), "2 hints are in /l, which `nudge import` reads: the disk is full");
     }
 }

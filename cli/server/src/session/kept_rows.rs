@@ -103,14 +103,20 @@ impl KnownRows {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::sync::{Arc, LazyLock};
 
     use nudge::SystemClock;
     use nudge_app::kept::database::{DeletionChanges, KeptDatabase, SessionWrite};
     use nudge_app::kept::folder::KeptFolder;
+    use nudge_app::kept::log::{HintAuthors, WriteAuthors};
     use nudge_core::source::DataDir;
 
     use super::*;
+
+    fn by_nobody() -> WriteAuthors<'static> {
+        static NOBODY: LazyLock<HintAuthors> = LazyLock::new(HintAuthors::new);
+        WriteAuthors { authors: &NOBODY, now: 0 }
+    }
 
     fn open_database(place: &std::path::Path) -> KeptDatabase {
         KeptFolder::new(DataDir::new(place.join("data")), Arc::new(SystemClock)).open_database().unwrap()
@@ -140,6 +146,7 @@ mod tests {
                 forgotten: None,
                 changes: &changes,
                 deletions: &DeletionChanges::new(),
+                by: by_nobody(),
             };
             let written = database.write(&write).unwrap().expect("nobody else writes");
             known.note_write(hints, written, "s", BTreeSet::new());
@@ -168,7 +175,7 @@ mod tests {
         let put = HintChanges { puts: vec![(&names[0], &text)], ..HintChanges::default() };
         let delete = HintChanges { deletes: vec![&names[0]], ..HintChanges::default() };
         let write = |last: Option<&str>, changes: &HintChanges<'_>, deletions: &DeletionChanges| {
-            let write = SessionWrite { last, session: "s", forgotten: None, changes, deletions };
+            let write = SessionWrite { last, session: "s", forgotten: None, changes, deletions, by: by_nobody() };
             database.write(&write).unwrap().unwrap()
         };
         let day = 24 * 60 * 60 * 1000;
@@ -220,6 +227,7 @@ mod tests {
                     forgotten: None,
                     changes: &none,
                     deletions: &DeletionChanges::new(),
+                    by: by_nobody(),
                 })
                 .unwrap()
         };

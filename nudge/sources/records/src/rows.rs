@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 
 use foldhash::fast::RandomState;
+use nudge_core::clock::rfc3339;
 use nudge_core::error::Error;
 use nudge_core::number::to_column;
 use nudge_storage::rusqlite::{Connection, OptionalExtension as _, Row, ToSql, Transaction, params};
-use nudge_storage::{TransactionFailure, forget_answers, mark_compaction};
+use nudge_storage::{ObjectChange, TransactionFailure, forget_answers, log_change, mark_compaction};
 use serde::Serialize;
 
 use crate::meaning;
@@ -218,7 +219,34 @@ pub fn insert_record(c: &Connection, draft: &RecordDraft, author: &RecordAuthor)
     )?;
     let same = same::of_record(title, body);
     let RecordAuthor { by: author_name, origin, now } = author;
-    Ok(statement.insert(params![project, kind, title, body, same, status, author_name, origin, now, next_seq(c)?])?)
+    let id =
+        statement.insert(params![project, kind, title, body, same, status, author_name, origin, now, next_seq(c)?])?;
+    log_record(c, id, &FIELDS, author)?;
+    Ok(id)
+}
+
+/// The fields of a record in the change log. The objects are the records, named by their numbers.
+const FIELDS: [&str; 5] = ["project", "kind", "title", "body", "status"];
+
+/// Logs a change of these fields; without fields, that the record was deleted.
+fn log_record(c: &Connection, id: i64, fields: &[&str], author: &RecordAuthor) -> Result<(), TransactionFailure> {
+    let now = rfc3339::parse(&author.now).unwrap_or_default();
+    let change = ObjectChange { name: &id.to_string(), author: &author.by, now, fields, is_gone: fields.is_empty() };
+    log_change(c, &change)
+}
+
+/// Lists the fields in which a draft differs from the stored record.
+fn list_changed(c: &Connection, old: &Record, draft: &RecordDraft) -> Result<Vec<&'static str>, TransactionFailure> {
+    let sql = "SELECT name FROM project WHERE id = ?1";
+    let project: String = c.prepare_cached(sql)?.query_row([draft.project], |row| row.get(0))?;
+    let differs = [
+        project != old.project,
+        draft.kind != old.kind,
+        draft.title != old.title,
+        draft.body != old.body,
+        draft.status != old.status,
+    ];
+    Ok(FIELDS.into_iter().zip(differs).filter_map(|(field, differs)| differs.then_some(field)).collect())
 }
 
 /// Sets the time when an imported record was created.
@@ -267,7 +295,8 @@ pub fn update_record(
     if old.title != *title || old.body != *body {
         meaning::drop_of(c, old.id)?;
     }
-    Ok(())
+    let changed = list_changed(c, old, draft)?;
+    if changed.is_empty() { Ok(()) } else { log_record(c, old.id, &changed, author) }
 }
 
 /// Deletes a record; its content stays as a revision for 30 days. `into` is the record that it was merged into.
@@ -282,7 +311,7 @@ pub fn delete_record(
     c.prepare_cached("DELETE FROM record WHERE id = ?1")?.execute([old.id])?;
     c.prepare_cached("INSERT OR REPLACE INTO gone(seq, record_id, into_id, at) VALUES (?1, ?2, ?3, ?4)")?
         .execute(params![seq, old.id, into, author.now])?;
-    Ok(())
+    log_record(c, old.id, &[], author)
 }
 
 /// Returns true when a record was deleted, was not merged, and can be restored.
@@ -359,7 +388,7 @@ pub fn revive_record(
         seq
     ])?;
     c.prepare_cached("DELETE FROM gone WHERE record_id = ?1")?.execute([id])?;
-    Ok(())
+    log_record(c, id, &FIELDS, author)
 }
 
 /// Deletes the revisions of records that were deleted before `limit`, the time 30 days ago.

@@ -1,7 +1,7 @@
 //! Defines the schema of the database.
 
 use nudge_storage::search::FullText;
-use nudge_storage::{COMPACTION, DataRetention, DatabaseKind, GENERATION, KEYS, KEYS_IN_ORDER};
+use nudge_storage::{CHANGE_LOG, COMPACTION, DataRetention, DatabaseKind, GENERATION, KEYS, KEYS_IN_ORDER};
 
 /// The tables, and the triggers that update the full-text indexes.
 ///
@@ -59,7 +59,7 @@ END;";
 /// Describes the database of records.
 pub static APP: DatabaseKind = DatabaseKind {
     name: "records",
-    migrations: &[KEYS, TABLES, GENERATION, KEYS_IN_ORDER, COMPACTION],
+    migrations: &[KEYS, TABLES, GENERATION, KEYS_IN_ORDER, COMPACTION, CHANGE_LOG],
     full_text: &["record_fts", "record_tri"],
     kept: DataRetention::Data,
 };

@@ -12,7 +12,7 @@ use nudge_core::once::OnceByKey;
 use nudge_core::service::{Caller, MethodSpec};
 use nudge_core::settings::{ServeFlag, Setting, SettingKind};
 use nudge_core::source::{
-    ChangeEvent, ChangeSink, DataDir, Fence, Source, SourceHost, SourceSpec, SourceWorker, StopFlag,
+    ChangeEvent, ChangeSink, DataDir, Fence, LoggedChange, Source, SourceHost, SourceSpec, SourceWorker, StopFlag,
 };
 use nudge_core::suggest::{CommandOutcome, OutcomeEffect, SourceOffers, SuggestRequest};
 use nudge_core::table::{MethodTable, TableService, serialize_result};
@@ -479,6 +479,11 @@ impl Source for RecordSource {
         };
         let stands = stands.unwrap_or_else(|error| json!({"error": error.message()}));
         Map::from_iter([(SOURCE.name.to_owned(), stands)])
+    }
+
+    fn read_changes(&self, since: Millis, limit: usize) -> Result<Vec<LoggedChange>> {
+        let Some(db) = self.find_db()? else { return Ok(Vec::new()) };
+        db.read(|c| nudge_storage::read_changes(c, since, limit))
     }
 
     fn work(&self, stop: &StopFlag) {
