@@ -108,7 +108,7 @@ fn an_author_is_the_client_that_made_the_change_and_watch_shows_it() {
         [(json!("k"), json!(concat!("nudge-cli/", env!("CARGO_PKG_VERSION"))))],
         "what was never kept is not logged"
     );
-    for (since, first) in [("1h", "a/k  ttl,value"), ("2100-01-01T00:00:00Z", "api/later v1")] {
+    for (since, first) in [("1h", "a/k  source,ttl,value"), ("2100-01-01T00:00:00Z", "api/later v1")] {
         let mut watch = crate::kit::system::nudge(&serve.runtime, &["watch", "--since", since]);
         let mut watch = watch.stdout(std::process::Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
