@@ -171,7 +171,13 @@ pub fn list_settings() -> impl Iterator<Item = &'static Setting> {
 
 /// Returns the path of the settings file, even if it does not exist; `None` when the system has no folder for it.
 pub fn file_path() -> Option<PathBuf> {
-    Some(etcetera::choose_base_strategy().ok()?.config_dir().join("nudge").join(FILE))
+    Some(own_folder(&etcetera::choose_base_strategy().ok()?.config_dir())?.join(FILE))
+}
+
+/// Returns Nudge's folder in one of the user's folders. Returns `None` for a relative one, as of a relative HOME: it
+/// would be another folder for each process.
+fn own_folder(base: &Path) -> Option<PathBuf> {
+    Some(base.join("nudge")).filter(|folder| folder.is_absolute())
 }
 
 /// Reads the values of all settings, without flags.
@@ -249,7 +255,7 @@ pub fn load_defaults() -> SettingValues {
 /// `None` if the system has no such folder.
 pub fn state_dir() -> Option<PathBuf> {
     let base = etcetera::choose_base_strategy().ok()?;
-    Some(base.state_dir().unwrap_or_else(|| base.data_dir()).join("nudge"))
+    own_folder(&base.state_dir().unwrap_or_else(|| base.data_dir()))
 }
 
 /// Returns the folder in which sources keep files.
@@ -266,7 +272,7 @@ fn resolve_folder(given: &str, base: impl FnOnce() -> Option<PathBuf>) -> DataDi
     if !given.is_empty() {
         return DataDir::new(given);
     }
-    base().map_or_else(DataDir::unavailable, |base| DataDir::new(base.join("nudge")))
+    base().and_then(|base| own_folder(&base)).map_or_else(DataDir::unavailable, DataDir::new)
 }
 
 fn read_layers(

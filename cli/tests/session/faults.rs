@@ -407,30 +407,34 @@ fn a_user_without_a_home_is_told_and_nothing_is_kept_where_the_system_clears() {
     let place = home.path().join("place");
     fs::create_dir(&place).unwrap();
     std::os::unix::fs::chown(&place, Some(LIMITED_USER), Some(LIMITED_USER)).unwrap();
-    let run = |args: &[&str]| {
-        let mut command = Command::new("setpriv");
-        command.args([&format!("--reuid={LIMITED_USER}"), &format!("--regid={LIMITED_USER}"), "--clear-groups"]);
-        command.arg(&binary).args(args).current_dir(&place).env_clear();
-        command.env("NUDGE_RUNTIME_DIR", place.join("run")).env("TMPDIR", &place).stdin(Stdio::null());
-        command.output().unwrap()
-    };
-    let record = ["--kind", "issue", "--title", "Login loops", "--body", "Lax keeps it.", "--project", "a/b"];
-    let said = kit::system::sentence(&run(&[&["records", "add", "--create-project"][..], &record].concat()));
-    let advice = "no home folder; set HOME, or NUDGE_DATA_DIR";
-    assert!(said.contains(advice), "{said}");
-    // A session that should keep hints runs, and says with each hint that it keeps none.
-    for (args, expected) in [
-        (&["serve", "--detach", "--port", "0", "--keep"][..], "serving http://"),
-        (&["set", "a", "k", "x", "--ttl", "P1D"], advice),
-        (&["status"], advice),
-        (&["stop"], advice),
-    ] {
-        let output = run(args);
-        let said = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && said.contains(expected), "{args:?}: {said}");
+    // A relative HOME would be another folder for each process.
+    for variable in [None, Some(("HOME", "not/absolute"))] {
+        let run = |args: &[&str]| {
+            let mut command = Command::new("setpriv");
+            command.args([&format!("--reuid={LIMITED_USER}"), &format!("--regid={LIMITED_USER}"), "--clear-groups"]);
+            command.arg(&binary).args(args).current_dir(&place).env_clear();
+            command.env("NUDGE_RUNTIME_DIR", place.join("run")).env("TMPDIR", &place).stdin(Stdio::null());
+            command.envs(variable);
+            command.output().unwrap()
+        };
+        let record = ["--kind", "issue", "--title", "Login loops", "--body", "Lax keeps it.", "--project", "a/b"];
+        let said = kit::system::sentence(&run(&[&["records", "add", "--create-project"][..], &record].concat()));
+        let advice = "no home folder; set HOME, or NUDGE_DATA_DIR";
+        assert!(said.contains(advice), "{said}");
+        // A session that should keep hints runs, and says with each hint that it keeps none.
+        for (args, expected) in [
+            (&["serve", "--detach", "--port", "0", "--keep"][..], "serving http://"),
+            (&["set", "a", "k", "x", "--ttl", "P1D"], advice),
+            (&["status"], advice),
+            (&["stop"], advice),
+        ] {
+            let output = run(args);
+            let said = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success() && said.contains(expected), "{args:?}: {said}");
+        }
+        let left: Vec<_> = fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert!(left.iter().all(|name| name == "run"), "{left:?}");
     }
-    let left: Vec<_> = fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert!(left.iter().all(|name| name == "run"), "{left:?}");
 }
 
 /// Puts something in the place of the database; `victim` is the renamed database.

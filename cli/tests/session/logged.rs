@@ -101,6 +101,8 @@ fn an_author_is_the_client_that_made_the_change_and_watch_shows_it() {
     ran(&["set", "a", "k", "x"]);
     ran(&["set", "a", "gone", "x"]);
     ran(&["rm", "a", "gone"]);
+    // A use by somebody else changes no author.
+    serve.call("nudge.bump", &json!({"component": "a", "key": "k"}));
     let log = read_log(&serve, &json!({}));
     let by: Vec<_> = log.iter().map(|entry| (entry["key"].clone(), entry["by"].clone())).collect();
     assert_eq!(

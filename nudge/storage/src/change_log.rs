@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use nudge_core::clock::Millis;
 use nudge_core::source::{FieldChange, LoggedChange, TICKS_PER_MS};
+use nudge_core::wire::raw_json;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use ulid::Ulid;
 
@@ -73,13 +74,13 @@ pub fn log_change(c: &Connection, change: &ObjectChange<'_>) -> Result<(), Trans
         let last = FieldChange { clock, author: change.author.to_owned() };
         fields.extend(change.fields.iter().map(|field| ((*field).to_owned(), last.clone())));
     }
-    let fields = serde_json::to_string(&fields).expect("strings and numbers can be serialized");
+    let fields = raw_json(&fields);
     c.prepare_cached(
         "INSERT INTO change(object, name, author, origin, clock, fields, gone) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
          ON CONFLICT(name) DO UPDATE SET author = excluded.author, origin = excluded.origin, clock = excluded.clock,
            fields = excluded.fields, gone = excluded.gone",
     )?
-    .execute(params![object, change.name, change.author, read_origin(c)?, clock, fields, change.is_gone])?;
+    .execute(params![object, change.name, change.author, read_origin(c)?, clock, fields.get(), change.is_gone])?;
     if change.is_gone {
         let limit = change.now.saturating_sub(GONE_MS).saturating_mul(TICKS_PER_MS);
         c.prepare_cached("DELETE FROM change WHERE clock < ?1 AND gone = 1")?.execute([limit])?;

@@ -187,8 +187,14 @@ impl KeptDatabase {
             }
             overwrite_deleted(tx)?;
             let HintChanges { puts, waits, deletes } = write.changes;
-            for (name, body) in puts {
-                log::log_put(tx, name, find_body(tx, name)?.as_deref(), body, write.by)?;
+            // The log has the changes in the order of their times.
+            let now = write.by.now;
+            let to_dated = |&(name, body)| (read_update_time(body).map_or(now, |time| time.min(now)), name, body);
+            let mut puts: Vec<(Millis, &VariantName, &str)> = puts.iter().map(to_dated).collect();
+            puts.sort_by_key(|(time, ..)| *time);
+            for (time, name, body) in puts {
+                let by = WriteAuthors { now: time, ..write.by };
+                log::log_put(tx, name, find_body(tx, name)?.as_deref(), body, by)?;
                 put_hint(tx, name, body, false)?;
             }
             for name in waits {

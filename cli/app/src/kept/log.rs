@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use nudge::{Millis, Result};
 use nudge_core::source::LoggedChange;
+use nudge_core::wire::raw_json;
 use nudge_storage::rusqlite::Transaction;
 use nudge_storage::{ObjectChange, TransactionFailure, log_change};
 use serde::Deserialize;
@@ -91,6 +92,6 @@ fn log(
     WriteAuthors { authors, now }: WriteAuthors<'_>,
 ) -> Result<(), TransactionFailure> {
     let author = authors.get(name).map_or("", String::as_str);
-    let name = serde_json::to_string(&(&name.component, &name.key, &name.variant)).expect("strings can be serialized");
-    log_change(tx, &ObjectChange { name: &name, author, now, fields, is_gone })
+    let name = raw_json(&(&name.component, &name.key, &name.variant));
+    log_change(tx, &ObjectChange { name: name.get(), author, now, fields, is_gone })
 }

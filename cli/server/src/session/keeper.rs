@@ -391,12 +391,15 @@ impl ActiveKeeper {
         }
     }
 
-    /// Notes who changed which hint. A change of many hints at once names none.
+    /// Notes who changed which hint. A change of many hints at once names none, and a use changes no field.
     fn note_authors(&self, changes: &[ChangeEvent]) {
         let text = |change: &ChangeEvent, field: &str| {
             change.detail.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
         };
-        let named = changes.iter().filter(|change| change.source == HINTS && change.detail.contains_key("key"));
+        let names_hint = |change: &&ChangeEvent| {
+            change.source == HINTS && !matches!(change.what, "bump" | "outcome") && change.detail.contains_key("key")
+        };
+        let named = changes.iter().filter(names_hint);
         let authors = named.map(|change| {
             let (component, key) = (text(change, "component"), text(change, "key"));
             (VariantName { component, key, variant: text(change, "variant") }, change.by.clone())
@@ -660,11 +663,8 @@ impl ActiveKeeper {
         let mut guard = self.held.lock();
         let Some(held) = &mut *guard else { return };
         let mut followed = None;
-        let (deletions, authors) = {
-            let mut state = self.state.lock();
-            (std::mem::take(&mut state.deletions), std::mem::take(&mut state.authors))
-        };
-        let unwritten = UnwrittenParts { deletions: &deletions, authors: &authors };
+        let deletions = std::mem::take(&mut self.state.lock().deletions);
+        let mut authors = HintAuthors::new();
         let mut done = Err(Error::unavailable("The database of kept hints is replaced again and again; try again."));
         for _ in 0..MAX_TRIES {
             // Clears the flag before the export, so a change during the export leads to another write.
@@ -672,6 +672,9 @@ impl ActiveKeeper {
             let mut seen = FollowedHints::read(&self.session);
             let tried = self.with_export(|document| {
                 let picked = self.pick_hints(document, &mut seen);
+                // Takes the authors after the export, so that a change in the export has its author.
+                authors.extend(std::mem::take(&mut self.state.lock().authors));
+                let unwritten = UnwrittenParts { deletions: &deletions, authors: &authors };
                 let outcome = self.put_hints(held, &picked.lasting, unwritten);
                 (outcome, picked.count, picked.of_files)
             });
