@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use nudge_core::clock::Millis;
+use nudge_core::number::to_column;
 use nudge_core::source::{FieldChange, LoggedChange, TICKS_PER_MS};
 use nudge_core::wire::raw_json;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -91,7 +92,7 @@ pub fn log_change(c: &Connection, change: &ObjectChange<'_>) -> Result<(), Trans
 /// Makes the ULID of a new object.
 fn new_object(c: &Connection, now: Millis) -> Result<String, TransactionFailure> {
     let random: [u8; 16] = c.prepare_cached("SELECT randomblob(16)")?.query_row([], |row| row.get(0))?;
-    Ok(Ulid::from_parts(u64::try_from(now).unwrap_or(0), u128::from_ne_bytes(random)).to_string())
+    Ok(Ulid::from_parts(now.unsigned_abs(), u128::from_ne_bytes(random)).to_string())
 }
 
 /// Returns the name of this database as an origin. The first change makes the name.
@@ -111,8 +112,7 @@ fn read_origin(c: &Connection) -> Result<String, TransactionFailure> {
 pub fn read_changes(c: &Connection, since: Millis, limit: usize) -> Result<Vec<LoggedChange>, TransactionFailure> {
     let sql = format!("SELECT {COLUMNS} FROM change WHERE clock >= ?1 ORDER BY clock DESC LIMIT ?2");
     let mut statement = c.prepare_cached(&sql)?;
-    let rows = statement
-        .query_map(params![since.saturating_mul(TICKS_PER_MS), i64::try_from(limit).unwrap_or(i64::MAX)], read_row)?;
+    let rows = statement.query_map(params![since.saturating_mul(TICKS_PER_MS), to_column(limit)], read_row)?;
     let mut changes = rows.collect::<Result<Vec<_>, _>>()?;
     changes.reverse();
     Ok(changes)

@@ -66,7 +66,7 @@ pub(super) fn log_put(
     new: &str,
     by: WriteAuthors<'_>,
 ) -> Result<(), TransactionFailure> {
-    let (before, after) = (old.map(WrittenFields::read).unwrap_or_default(), WrittenFields::read(new));
+    let (before, after) = (old.map_or_else(BTreeMap::new, WrittenFields::read), WrittenFields::read(new));
     let names = before.keys().chain(after.keys().filter(|name| !before.contains_key(*name)));
     let fields: Vec<&str> = names.filter(|name| before.get(*name) != after.get(*name)).copied().collect();
     if fields.is_empty() && old.is_some() {

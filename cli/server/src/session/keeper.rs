@@ -394,7 +394,7 @@ impl ActiveKeeper {
     /// Notes who changed which hint. A change of many hints at once names none, and a use changes no field.
     fn note_authors(&self, changes: &[ChangeEvent]) {
         let text = |change: &ChangeEvent, field: &str| {
-            change.detail.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+            change.detail.get(field).and_then(Value::as_str).map_or_else(String::new, str::to_owned)
         };
         let names_hint = |change: &&ChangeEvent| {
             change.source == HINTS && !matches!(change.what, "bump" | "outcome") && change.detail.contains_key("key")

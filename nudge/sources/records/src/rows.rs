@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use foldhash::fast::RandomState;
-use nudge_core::clock::rfc3339;
+use nudge_core::clock::Millis;
 use nudge_core::error::Error;
 use nudge_core::number::to_column;
 use nudge_storage::rusqlite::{Connection, OptionalExtension as _, Row, ToSql, Transaction, params};
@@ -202,6 +202,8 @@ pub struct RecordAuthor {
     pub origin: Origin,
     /// The time of the change, RFC 3339.
     pub now: String,
+    /// The time by the clock of this machine, for the change log. An imported record brings its own time in `now`.
+    pub logged_at: Millis,
 }
 
 /// Returns the next number of a change. Each change of any record gets a higher number.
@@ -218,7 +220,7 @@ pub fn insert_record(c: &Connection, draft: &RecordDraft, author: &RecordAuthor)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10)",
     )?;
     let same = same::of_record(title, body);
-    let RecordAuthor { by: author_name, origin, now } = author;
+    let RecordAuthor { by: author_name, origin, now, .. } = author;
     let id =
         statement.insert(params![project, kind, title, body, same, status, author_name, origin, now, next_seq(c)?])?;
     log_record(c, id, &FIELDS, author)?;
@@ -230,8 +232,13 @@ const FIELDS: [&str; 5] = ["project", "kind", "title", "body", "status"];
 
 /// Logs a change of these fields; without fields, that the record was deleted.
 fn log_record(c: &Connection, id: i64, fields: &[&str], author: &RecordAuthor) -> Result<(), TransactionFailure> {
-    let now = rfc3339::parse(&author.now).unwrap_or_default();
-    let change = ObjectChange { name: &id.to_string(), author: &author.by, now, fields, is_gone: fields.is_empty() };
+    let change = ObjectChange {
+        name: &id.to_string(),
+        author: &author.by,
+        now: author.logged_at,
+        fields,
+        is_gone: fields.is_empty(),
+    };
     log_change(c, &change)
 }
 

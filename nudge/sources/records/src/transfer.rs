@@ -343,7 +343,7 @@ fn import_one(
     moved: &MovedRecord,
     rules: &WriteRules<'_>,
 ) -> Result<Result<Option<(i64, RecordDraft)>>, TransactionFailure> {
-    let WriteRules { author: RecordAuthor { by: author_name, now, .. }, room, .. } = rules;
+    let WriteRules { author: RecordAuthor { by: author_name, now, logged_at, .. }, room, .. } = rules;
     let MovedRecord { project, kind, body, status, created_at, updated_at, .. } = moved;
     let title = moved.to_title();
     if let Err(error) = record::check_texts(&title, Some(body)).and_then(|()| project::check_name(project).map(drop)) {
@@ -364,7 +364,8 @@ fn import_one(
         |text: &str| rfc3339::parse(text).or_else(|| rfc3339::parse(&format!("{}Z", text.replacen(' ', "T", 1))));
     let time = |text: &str| parse_time(text).map_or_else(|| now.clone(), rfc3339::format_time);
     let draft = RecordDraft { project: id, kind: *kind, title, body: body.clone(), status: *status };
-    let author = RecordAuthor { by: author_name.clone(), origin: Origin::Import, now: time(updated_at) };
+    let author =
+        RecordAuthor { by: author_name.clone(), origin: Origin::Import, now: time(updated_at), logged_at: *logged_at };
     let new = rows::insert_record(tx, &draft, &author)?;
     rows::set_created(tx, new, &time(created_at))?;
     Ok(Ok(Some((new, draft))))

@@ -221,7 +221,12 @@ pub fn to_author(caller: Caller<'_>, clock: &dyn Clock) -> RecordAuthor {
         name if name.starts_with(HOOK) => Origin::Hook,
         _ => Origin::Cli,
     };
-    RecordAuthor { by: caller.name.to_owned(), origin, now: rfc3339::format_time(clock.now()) }
+    RecordAuthor {
+        by: caller.name.to_owned(),
+        origin,
+        now: rfc3339::format_time(clock.now()),
+        logged_at: clock.plausible_time(),
+    }
 }
 
 /// The author of a change, the clock, and the limit of the room.

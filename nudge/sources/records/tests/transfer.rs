@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kit::{Desk, SHOP};
+use nudge_core::clock::Clock as _;
 use nudge_core::error::ErrorKind;
 use nudge_core::patience::CallLimit;
 use nudge_core::service::Caller;
@@ -74,6 +75,17 @@ fn an_export_of_any_size_is_read_in_pages() {
     assert!(refused.message().contains("64 MiB") && refused.message().contains("`nudge records export`"), "{refused}");
     assert_eq!(pages(&desk).1.len(), 2_201);
     assert_eq!(desk.call("export", &json!({"after": i64::MAX})), json!({"format": "nudge-records/1", "records": []}));
+}
+
+#[test]
+fn the_change_log_has_the_time_of_an_import_and_not_that_of_its_records() {
+    let desk = Desk::new();
+    // The records were changed a day after the time of the clock.
+    let file = export_file(&desk, 3, "body");
+    desk.by(Caller::with_name("test"), "import", &json!({"file": file})).unwrap();
+    let logged = desk.records.read_changes(0, 10).unwrap();
+    let of_log: Vec<_> = logged.iter().map(|change| (change.time(), change.author.as_str(), change.is_gone)).collect();
+    assert_eq!(of_log, [(desk.clock.now(), "test", false); 3]);
 }
 
 /// Promise (sources): An import of records may be of any size, and other writers can work between its batches.
