@@ -6,7 +6,7 @@ import { test } from 'node:test'
 import { Worker } from 'node:worker_threads'
 
 import { AsyncStore, Context, NudgeError, Store, connect, promises } from '../index.mjs'
-import { binary, runtimeDir, serve } from './kit/serve.mjs'
+import { binary, endAfterTest, runtimeDir, serve } from './kit/serve.mjs'
 
 const needs = { skip: binary ? false : 'NUDGE_BIN names no binary' }
 
@@ -182,11 +182,7 @@ test('a server that is killed while another of the session lives', needs, async 
   const { spawn } = await import('node:child_process')
   const { once } = await import('node:events')
   const proxy = spawn(binary, ['serve'], { env: { ...process.env, NUDGE_RUNTIME_DIR: runtime_dir }, stdio: ['pipe', 'pipe', 'ignore'] })
-  const ended = once(proxy, 'exit')
-  test.after(async () => {
-    proxy.kill('SIGKILL')
-    await ended
-  })
+  endAfterTest(runtime_dir, proxy)
   proxy.stdin.write('{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}\n')
   await once(proxy.stdout, 'data')
   await first.kill()

@@ -29,6 +29,17 @@ export function runtimeDir(test) {
   return runtime
 }
 
+/** Ends a server of this runtime directory after the test. Returns the function that ends it at once. */
+export function endAfterTest(runtime, child) {
+  const ended = once(child, 'exit')
+  const kill = async () => {
+    child.kill('SIGKILL')
+    await ended
+  }
+  endings.get(runtime).push(kill)
+  return kill
+}
+
 /** Waits until `probe` returns a value. */
 async function until(what, probe) {
   for (const deadline = Date.now() + 10_000; Date.now() < deadline; ) {
@@ -43,12 +54,7 @@ async function until(what, probe) {
 export async function serve(runtime, program = binary) {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('NUDGE_')))
   const child = spawn(program, ['serve', '--port', '0'], { env: { ...env, NUDGE_RUNTIME_DIR: runtime, NUDGE_DATA_DIR: `${runtime}-data` }, stdio: ['pipe', 'ignore', 'ignore'] })
-  const ended = once(child, 'exit')
-  const kill = async () => {
-    child.kill('SIGKILL')
-    await ended
-  }
-  endings.get(runtime).push(kill)
+  const kill = endAfterTest(runtime, child)
   await until('the server', () => {
     try {
       return JSON.parse(readFileSync(join(runtime, 'server.pid'), 'utf8')).pid === child.pid

@@ -193,8 +193,8 @@ impl KeptDatabase {
             let mut puts: Vec<(Millis, &VariantName, &str)> = puts.iter().map(to_dated).collect();
             puts.sort_by_key(|(time, ..)| *time);
             for (time, name, body) in puts {
-                let by = WriteAuthors { now: time, ..write.by };
-                log::log_put(tx, name, find_body(tx, name)?.as_deref(), body, by)?;
+                let author = WriteAuthors { now: time, ..write.by };
+                log::log_put(tx, name, find_body(tx, name)?.as_deref(), body, author)?;
                 put_hint(tx, name, body, false)?;
             }
             for name in waits {
