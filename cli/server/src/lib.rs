@@ -410,10 +410,11 @@ impl ServerParts<'_> {
         // knows it.
         let key = session.token.clone().map_or_else(AccessToken::new_random, AccessToken::from_text)?;
         let page = Arc::new(SessionPage::new(clock as _, key, ports));
+        let service = calls.to_http_service(control, &page);
         let endpoint = http::HttpEndpoint {
             door,
-            for_page: Arc::new(ForPage(calls.to_service())),
-            service: calls.to_http_service(control, &page),
+            for_page: Arc::new(ForPage(Arc::clone(&service))),
+            service,
             page,
             history: Arc::clone(self.history),
             proxies: Arc::clone(&proxies),

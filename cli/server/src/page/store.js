@@ -36,6 +36,12 @@ export const state = {
 export const rowOf = id =>
   [...state.hints, ...(state.found?.rows ?? []), ...(state.found?.others ?? [])].find(row => idOf(row.hint) === id)
 
+/** Shows no changes while a database cannot be read: the status names it. */
+function withoutLog(error) {
+  if (error.reason !== 'E_UNAVAILABLE') throw error
+  return {changes: []}
+}
+
 /** Loads everything. */
 export async function load() {
   const context = here()
@@ -44,8 +50,7 @@ export async function load() {
     call('nudge.query', {context, include_ineligible: true, limit: MOST}),
     call('nudge.status'),
     call('nudge.deletions'),
-    // Data that cannot be read is named by the status.
-    call('nudge.change_log', {since, limit: 200}).catch(() => ({changes: []})),
+    call('nudge.change_log', {since, limit: 200}).catch(withoutLog),
   ])
   state.hints = hints.hints
   state.status = status
