@@ -174,8 +174,8 @@ pub fn file_path() -> Option<PathBuf> {
     Some(own_folder(&etcetera::choose_base_strategy().ok()?.config_dir())?.join(FILE))
 }
 
-/// Returns Nudge's folder in one of the user's folders. Returns `None` for a relative one, as of a relative HOME: it
-/// would be another folder for each process.
+/// Returns Nudge's folder in one of the user's folders. Returns `None` if that folder is relative, because HOME is: each
+/// process would have another folder.
 fn own_folder(base: &Path) -> Option<PathBuf> {
     Some(base.join("nudge")).filter(|folder| folder.is_absolute())
 }

@@ -27,13 +27,13 @@ const GONE_MS: Millis = 180 * 24 * 60 * 60 * 1000;
 /// A change of an object.
 #[derive(Debug, Clone, Copy)]
 pub struct ObjectChange<'a> {
-    /// The source's name of the object. It never names another object later, except a new one in its place.
+    /// The source's name of the object. A new object with the name of a removed one counts as the same object.
     pub name: &'a str,
     /// The client that makes the change; empty when unknown.
     pub author: &'a str,
     /// The time of the change.
     pub now: Millis,
-    /// The names of the changed fields. Ignored for a removed object.
+    /// The names of the changed fields. A removed object has none.
     pub fields: &'a [&'a str],
     /// True when the object is removed.
     pub is_gone: bool,
@@ -55,8 +55,8 @@ fn read_row(row: &Row<'_>) -> rusqlite::Result<LoggedChange> {
 
 const COLUMNS: &str = "object, name, author, origin, clock, fields, gone";
 
-/// Logs a change. The caller passes the transaction that makes the change. An object keeps its ULID for as long as its row stays, also when it
-/// is removed and made again.
+/// Logs a change. The caller passes the transaction that makes the change. An object that is removed and made again
+/// keeps its ULID as long as its row stays.
 ///
 /// # Errors
 /// SQLite's error when a statement fails.
