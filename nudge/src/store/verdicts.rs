@@ -164,8 +164,11 @@ impl SearchVerdicts {
 
 #[cfg(test)]
 mod tests {
+    use nudge_core::context::Context;
+    use nudge_core::steps::StepBudget;
     use serde_json::json;
 
+    use crate::store::HintFilter;
     use crate::{Nudge, SetHint, SuggestParams};
 
     /// Promise (agents): A prompt gets the hints that fit its place, whatever was asked before from another place.
@@ -201,5 +204,23 @@ mod tests {
         for (mode, names) in [("x", "api/heron"), ("y", ""), ("x", "api/heron")] {
             assert_eq!(told(json!({"cwd": "/else", "env": {"MODE": mode}})), names);
         }
+    }
+
+    #[test]
+    fn a_second_search_from_one_place_judges_no_scope() {
+        let nudge = Nudge::default();
+        let scope = json!({"cwd_glob": ["**/work/**"]});
+        let hint = json!({"component": "api", "key": "k", "value": "make", "meta": {"scope": scope}});
+        nudge.set(serde_json::from_value::<SetHint>(hint).unwrap()).unwrap();
+        let search = |cwd: &str, steps: u64| {
+            let context = Context::builder().cwd(cwd).build().unwrap();
+            let filter = HintFilter::for_context(&context, 0);
+            let (found, undecided) = nudge.store.find_fitting(&filter, StepBudget::of_a_call().split_off(steps));
+            (found.len(), undecided)
+        };
+        assert_eq!(search("/work/a", 0), (0, 1), "without steps the scope is undecided");
+        assert_eq!(search("/work/a", 1_000), (1, 0));
+        assert_eq!(search("/work/a", 0), (1, 0));
+        assert_eq!(search("/else", 0), (0, 1), "another place");
     }
 }
