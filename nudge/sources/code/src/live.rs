@@ -34,8 +34,8 @@ pub use work::RootWorker;
 
 /// The most bytes of a file; a larger file has no facts.
 const MAX_FILE_BYTES: u64 = 512 << 10;
-/// The most bytes of a file that is parsed while a caller waits. `AT_ONCE` limits the time of all such parsing in one
-/// call.
+/// The most bytes of a file that a server parses while a caller waits. `AT_ONCE` limits the time of all such parsing in
+/// one call. A process that answers a single call has neither limit, because nobody reads the file later.
 const MAX_AT_ONCE_BYTES: u64 = 64 << 10;
 /// The most edited files that wait for a later event (see [`LiveRoot::note_owed`]).
 const MAX_OWED: usize = 100;
@@ -243,18 +243,21 @@ impl LiveRoot {
         &self,
         paths: impl IntoIterator<Item = &'a str>,
     ) -> HashMap<Box<str>, FileFreshness, FixedState> {
-        let until = Instant::now() + AT_ONCE;
+        let is_only_call = matches!(self.state().mode, WatchMode::Once);
+        let (max_time, max_bytes) =
+            if is_only_call { (work::MAX_TIME_OF_ONE_CALL, u64::MAX) } else { (AT_ONCE, MAX_AT_ONCE_BYTES) };
+        let until = Instant::now() + max_time;
         let mut finder = FileFinder::new(&self.root);
         let mut found: HashMap<Box<str>, FileFreshness, FixedState> = HashMap::default();
         for path in paths {
             if !found.contains_key(path) {
-                found.insert(path.into(), self.freshen_one(path, &mut finder, until));
+                found.insert(path.into(), self.freshen_one(path, &mut finder, until, max_bytes));
             }
         }
         found
     }
 
-    fn freshen_one(&self, path: &str, finder: &mut FileFinder<'_>, until: Instant) -> FileFreshness {
+    fn freshen_one(&self, path: &str, finder: &mut FileFinder<'_>, until: Instant, max_bytes: u64) -> FileFreshness {
         let known = self.state().files.get(path).copied();
         let now = stamp::read_stamp(&self.root, path);
         match (known, now) {
@@ -262,7 +265,7 @@ impl LiveRoot {
             (None, None) => return FileFreshness::Yes,
             // A new file counts only if a walk would find it too.
             (None, Some(_)) if !finder.finds_file(path) => return FileFreshness::Yes,
-            (_, Some(now)) if Instant::now() >= until || now.size > MAX_AT_ONCE_BYTES && !self.has_read(path) => {
+            (_, Some(now)) if Instant::now() >= until || now.size > max_bytes && !self.has_read(path) => {
                 self.inbox.add_news(|news| {
                     news.paths.insert(path.into());
                 });
@@ -374,4 +377,32 @@ pub fn facts_of(path: &str, bytes: &[u8]) -> Result<FileFacts, Skip> {
         facts.withhold_secrets(is_secret);
     }
     Ok(facts)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use nudge_core::clock::SystemClock;
+    use nudge_core::context::detect::{GitDetector, GitEnv};
+
+    use super::*;
+
+    /// No worker reads a file after the only call of a process. A file that changes during the call is therefore read
+    /// before the answer, whatever its size.
+    #[test]
+    fn the_only_call_of_a_process_reads_large_files_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let project = folder.path().canonicalize().unwrap().join("project");
+        fs::create_dir(&project).unwrap();
+        fs::write(project.join("setup.py"), "").unwrap();
+        fs::write(project.join("large.py"), "def first():\n    pass\n").unwrap();
+        let root = ProjectRoot::find_root(&project, &mut GitDetector::with_env(GitEnv::empty())).unwrap();
+        let caches = DataDir::new(folder.path().join("caches"));
+        let live = Arc::new(LiveRoot::new(root, Arc::new(SystemClock), caches, Box::new(|| {})));
+        RootWorker::new(Arc::clone(&live)).finish_all();
+        let comment = "# a comment\n".repeat(usize::try_from(MAX_AT_ONCE_BYTES).unwrap() / 10);
+        fs::write(project.join("large.py"), format!("{comment}def second():\n    pass\n")).unwrap();
+        assert_eq!(live.freshen_files(["large.py"])["large.py"], FileFreshness::Reindexed);
+    }
 }

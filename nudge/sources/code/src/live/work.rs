@@ -26,7 +26,7 @@ const POLL_COST: u32 = 100;
 /// The time between two walks after changes of folders: this many times the time of one walk.
 const WALK_COST: u32 = 10;
 /// The longest time that a process for a single call spends on reading files.
-const AT_ONCE: Duration = Duration::from_secs(10);
+pub const MAX_TIME_OF_ONE_CALL: Duration = Duration::from_secs(10);
 /// The pause between two checks whether git still changes files. A lock of git that is older than `GIT_LOCK_OLD` was
 /// left by a git that no longer runs.
 const GIT_WAIT: Duration = Duration::from_millis(50);
@@ -80,9 +80,9 @@ impl RootWorker {
         if is_done { self.idle_time() } else { Duration::ZERO }
     }
 
-    /// Does all the work that fits into `AT_ONCE`, in a process that answers one call. A later call does the rest.
+    /// Does all the work that fits into `MAX_TIME_OF_ONE_CALL`, in a process that answers one call. A later call does the rest.
     pub fn finish_all(&mut self) {
-        let until = Instant::now() + AT_ONCE;
+        let until = Instant::now() + MAX_TIME_OF_ONE_CALL;
         let is_over = || Instant::now() >= until;
         self.is_begun = true;
         self.load_cache(&is_over);
