@@ -51,6 +51,13 @@ pub trait TextEmbedder: Send + Sync {
     /// of the text. The count works before the model's large files are loaded.
     fn count_tokens(&self, text: &str) -> usize;
 
+    /// Counts the words of a text that the model has no token for, such as words in another script. The model gives all
+    /// of them the same token, so it takes any two of them for equal. Signs without a letter do not count. 0 unless the
+    /// model says otherwise.
+    fn count_unknown(&self, _text: &str) -> usize {
+        0
+    }
+
     /// Returns a vector of length 1 for each text, in order, even for an empty text. A text takes milliseconds to
     /// tenths of a second, by its length, so do not call this on an event loop or under a lock.
     ///
@@ -223,7 +230,7 @@ impl QuestionVector {
     /// # Errors
     /// `E_UNAVAILABLE` when the model fails.
     pub fn from_text(text: &str, model: &dyn TextEmbedder) -> Result<Self> {
-        let understood = understood_share(model.count_tokens(text), text.split_whitespace().count());
+        let understood = understood_share(model, text, text.split_whitespace().count());
         let vector = model.embed(&[text])?.into_iter().next();
         vector.map(|vector| Self { vector, understood }).ok_or_else(|| Error::unavailable("the model gave no vector"))
     }
@@ -274,20 +281,23 @@ fn end_of<'a>(prompt: &'a str, model: &dyn TextEmbedder) -> &'a str {
     }
 }
 
-/// Returns the share of a question that a model understands, 0 to 1, by the number of tokens that the model makes of
-/// the question's words.
+/// Returns the share of a text that a model understands, 0 to 1, by the number of tokens that the model makes of the
+/// text's words. A token that stands for an unknown word is not understood.
 ///
 /// ```
-/// use nudge_core::embed::understood_share;
+/// use nudge_core::embed::{LetterEmbedder, understood_share};
 ///
-/// assert_eq!(understood_share(8, 7), 1.0);
-/// assert!((0.5..0.6).contains(&understood_share(39, 20)));
-/// // A single word proves little: three tokens for it still count as more than half understood.
-/// assert!(understood_share(3, 1) > 0.5);
-/// assert_eq!(understood_share(22, 1), 0.0);
+/// assert_eq!(understood_share(&LetterEmbedder("letters"), "each word is a token", 5), 1.0);
 /// ```
 #[allow(clippy::cast_precision_loss, reason = "no text has 2^53 words")]
-pub fn understood_share(tokens: usize, words: usize) -> f64 {
+pub fn understood_share(model: &dyn TextEmbedder, text: &str, words: usize) -> f64 {
+    let tokens = model.count_tokens(text);
+    share_by_tokens(tokens, words) * (1.0 - model.count_unknown(text) as f64 / tokens.max(1) as f64)
+}
+
+/// Returns the share of a text that a model understands if it knows all words: fewer tokens are understood better.
+#[allow(clippy::cast_precision_loss, reason = "no text has 2^53 words")]
+fn share_by_tokens(tokens: usize, words: usize) -> f64 {
     let a_word = (tokens as f64 + MORE_WORDS * ALL_UNDERSTOOD) / (words as f64 + MORE_WORDS);
     ((NOTHING_UNDERSTOOD - a_word) / (NOTHING_UNDERSTOOD - ALL_UNDERSTOOD)).clamp(0.0, 1.0)
 }
@@ -311,6 +321,9 @@ mod tests {
         }
         fn count_tokens(&self, text: &str) -> usize {
             text.split_whitespace().count() + text.chars().filter(|c| !c.is_ascii()).count()
+        }
+        fn count_unknown(&self, text: &str) -> usize {
+            text.split_whitespace().filter(|word| word.starts_with('?')).count()
         }
         fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
             Ok(vec![vec![1.0]; texts.len()])
@@ -374,10 +387,21 @@ mod tests {
 
     #[test]
     fn more_pieces_are_understood_less() {
-        let share_of = |tokens| understood_share(tokens, 10);
+        let share_of = |tokens| share_by_tokens(tokens, 10);
         for (tokens, expected) in [(0, 1.0), (14, 1.0), (28, 0.0), (1_000, 0.0)] {
             assert!((share_of(tokens) - expected).abs() < 1e-9, "{tokens}");
         }
         assert!((14..27).all(|tokens| share_of(tokens) > share_of(tokens + 1)));
+        assert!((0.5..0.6).contains(&share_by_tokens(39, 20)));
+        // A single word proves little: three tokens for it still count as more than half understood.
+        assert!(share_by_tokens(3, 1) > 0.5 && share_by_tokens(22, 1) < f64::EPSILON);
+    }
+
+    #[test]
+    fn unknown_words_are_not_understood() {
+        for (text, expected) in [("fix it", 1.0), ("?a ?b", 0.0), ("fix it ?a ?b", 0.5), ("", 1.0)] {
+            let found = QuestionVector::from_text(text, &Counts).unwrap().understood;
+            assert!((found - expected).abs() < 1e-9, "{text}: {found}");
+        }
     }
 }

@@ -102,6 +102,10 @@ impl TextEmbedder for SentenceModel {
         self.tokens.count_tokens(text)
     }
 
+    fn count_unknown(&self, text: &str) -> usize {
+        self.tokens.count_unknown(text)
+    }
+
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, Error> {
         texts
             .iter()

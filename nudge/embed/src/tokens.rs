@@ -16,13 +16,16 @@ const MAX_GROWTH: usize = 64;
 /// Largest number of steps of a normalizer, and of pieces of a template.
 const MAX_STEPS: usize = 64;
 
-/// The parts of a `tokenizer.json` that may make a text longer.
+/// The parts of a `tokenizer.json` that Nudge reads itself: those that may make a text longer, and the name of the token
+/// for unknown words.
 #[derive(Deserialize)]
-struct GrowthParts {
+struct TokenizerParts {
     #[serde(default)]
     normalizer: Value,
     #[serde(default)]
     post_processor: Value,
+    #[serde(default)]
+    model: Value,
 }
 
 /// The tokenizer of a model.
@@ -30,6 +33,8 @@ pub struct ModelTokenizer {
     tokenizer: Tokenizer,
     /// The number of special tokens, such as `[CLS]`, that the tokenizer adds to each text.
     marks: usize,
+    /// The token that stands for all unknown words, if the tokenizer has one.
+    unknown: Option<u32>,
 }
 
 impl ModelTokenizer {
@@ -39,19 +44,22 @@ impl ModelTokenizer {
     /// `E_INVALID` when the bytes cannot be read.
     pub fn read(bytes: &[u8]) -> Result<Self> {
         let unreadable = |error| broken_model(format!("has a tokenizer.json that cannot be read ({error})"));
-        let growing: GrowthParts = serde_json::from_slice(bytes).map_err(|error| unreadable(error.into()))?;
+        let parts: TokenizerParts = serde_json::from_slice(bytes).map_err(|error| unreadable(error.into()))?;
         let mut steps = 0;
-        let fits = compute_growth(&growing.normalizer, &mut steps).is_some_and(|growth| growth <= MAX_GROWTH)
+        let fits = compute_growth(&parts.normalizer, &mut steps).is_some_and(|growth| growth <= MAX_GROWTH)
             && steps <= MAX_STEPS
-            && has_short_templates(&growing.post_processor);
+            && has_short_templates(&parts.post_processor);
         if !fits {
             return Err(broken_model("has a tokenizer.json that makes texts longer without end"));
         }
         let mut tokenizer = Tokenizer::from_bytes(bytes).map_err(unreadable)?;
+        let name = parts.model.get("unk_token").and_then(Value::as_str);
+        let number = parts.model.get("unk_id").and_then(Value::as_u64).and_then(|id| u32::try_from(id).ok());
+        let unknown = name.and_then(|name| tokenizer.token_to_id(name)).or(number);
         // The file states the limits that applied in training. `encode` applies Nudge's own limit instead.
         tokenizer.with_padding(None).with_truncation(None).map_err(unreadable)?;
         let empty = tokenizer.encode_fast("", true).map_err(unreadable)?;
-        Ok(Self { tokenizer, marks: empty.len() })
+        Ok(Self { tokenizer, marks: empty.len(), unknown })
     }
 
     /// Returns the number of special tokens that the tokenizer adds to each text.
@@ -63,6 +71,15 @@ impl ModelTokenizer {
     pub fn count_tokens(&self, text: &str) -> usize {
         // No error can occur here, because the model has a token for unknown text.
         self.tokenizer.encode_fast(text, false).map_or(0, |tokens| tokens.len())
+    }
+
+    /// Counts the tokens of a text that stand for an unknown word. A sign without a letter, such as an emoji, is no word.
+    pub fn count_unknown(&self, text: &str) -> usize {
+        let Some(unknown) = self.unknown else { return 0 };
+        let Ok(tokens) = self.tokenizer.encode(text, false) else { return 0 };
+        let places = tokens.get_ids().iter().zip(tokens.get_offsets()).filter(|(token, _)| **token == unknown);
+        let words = places.filter_map(|(_, &(from, to))| text.get(from..to));
+        words.filter(|word| word.contains(char::is_alphabetic)).count()
     }
 
     /// Returns the tokens of a text with the special tokens, at most `max` in all.
@@ -154,6 +171,13 @@ mod tests {
             "model": {"type": "WordLevel", "vocab": {"a": 0, "[UNK]": 1}, "unk_token": "[UNK]"},
         });
         ModelTokenizer::read(bytes.to_string().as_bytes())
+    }
+
+    #[test]
+    fn a_word_that_the_tokenizer_does_not_know_is_counted() {
+        let tokenizer = read(&Value::Null, 1).unwrap();
+        let counts = ["a", "ข้อมูล", "🚀", ""].map(|text| tokenizer.count_unknown(text));
+        assert_eq!(counts, [0, 1, 0, 0]);
     }
 
     #[test]

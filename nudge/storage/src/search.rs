@@ -49,7 +49,8 @@ pub use grams::{head, trigrams};
 pub use known::TextIndexCache;
 pub use words::QuestionWords;
 
-/// Largest number of words of a question that are searched. If there are more, the rarest ones are searched.
+/// Largest number of words of a question that are searched. If there are more, the rarest words that some text holds
+/// are searched: a long question has many words that no text holds, and they would leave no room for the others.
 const MAX_WORDS: usize = 16;
 /// A word is common when more than one of this many texts holds it. The search leaves common words out, because they
 /// say little and take the most time.
@@ -79,6 +80,9 @@ pub struct FoundTexts {
     pub words: Vec<QueryWord>,
     /// The texts, by row number.
     pub rows: HashMap<i64, HeldWords, RandomState>,
+    /// The share of the question that some text holds, 0 to 1. Rare words weigh more, and a word that no text holds
+    /// weighs most.
+    pub known_share: f64,
 }
 
 impl FoundTexts {
@@ -183,7 +187,12 @@ pub fn search(
     let total = count_texts(c, full_text.table)?;
     let terms = find_terms(c, full_text, words, known, total)?;
     let rarity = |texts: usize| ((total as f64 + 1.0) / (texts as f64 + 0.5)).ln().max(0.0);
-    let all: f64 = terms.iter().map(|term| rarity(term.asked.texts)).sum();
+    let weight_all: f64 = terms.iter().map(|term| rarity(term.asked.texts)).sum();
+    let weight_known: f64 = terms.iter().filter(|term| term.asked.texts > 0).map(|term| rarity(term.asked.texts)).sum();
+    found.known_share = if weight_all > 0.0 { weight_known / weight_all } else { 0.0 };
+    // A prompt that speaks mostly of other things must match no text well. A caller who searches wants the best texts,
+    // whatever else the question says.
+    let all = if words.is_query() { weight_known } else { weight_all };
     let names: f64 = terms.iter().filter(|term| term.asked.is_held_name()).map(|term| rarity(term.asked.texts)).sum();
     for (index, term) in terms.iter().enumerate() {
         let share = term.asked.compute_worth() * if all > 0.0 { rarity(term.asked.texts) / all } else { 0.0 };
@@ -225,7 +234,9 @@ fn find_terms(
             asked.texts = rows.len();
         }
     }
-    by_rarity.sort_by_key(|index| (terms[*index].asked.texts, *index));
+    // Common words come last, and before them the words that no text holds.
+    let order = |texts: usize| if texts > many { 2 } else { u8::from(texts == 0) };
+    by_rarity.sort_by_key(|index| (order(terms[*index].asked.texts), terms[*index].asked.texts, *index));
     let rare = by_rarity.iter().filter(|index| terms[**index].asked.texts <= many).count();
     by_rarity.truncate(rare.clamp(MIN_WORDS, MAX_WORDS));
     let mut indices = 0..;

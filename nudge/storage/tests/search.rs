@@ -182,6 +182,24 @@ fn words_that_nearly_all_hold_are_left_out() {
     assert_eq!(grams.iter().map(|(row, _)| *row).collect::<Vec<_>>(), [8]);
 }
 
+/// In a long question, the words that no text holds leave room for the others. In a search they count in no share; a
+/// prompt that speaks mostly of other things matches no text well.
+#[test]
+fn unknown_words_of_a_long_question_push_out_no_other() {
+    let c = notes(TEXTS);
+    let other: Vec<_> = (0..24).map(|number| format!("unheard{number}")).collect();
+    let text = format!("{} a borrow in the scheduler", other.join(" "));
+    let share = |question: QuestionWords| {
+        let found = search(&c, &NOTES, &question, &TextIndexCache::default()).unwrap();
+        (found.words.len(), found.held_words(2).coverage)
+    };
+    let (words, of_query) = share(QuestionWords::of_query(&text));
+    assert_eq!(words, 16);
+    assert!((of_query - 1.0).abs() < 1e-9, "{of_query}");
+    let (_, of_prompt) = share(QuestionWords::from_text(&text));
+    assert!(of_prompt < 0.2, "{of_prompt}");
+}
+
 /// The cache stores which words are common, and counts again after a tenth more texts. Near terms are always current.
 #[test]
 fn what_is_remembered_of_the_indexes() {

@@ -54,10 +54,10 @@ pub fn find_offers(brains: &BrainSource, request: &SuggestRequest) -> Option<Sou
         };
         let RetrievedUnits { units, words, words_asked: word_count, is_weak, .. } =
             find_units(c, &IndexRelations(c), question, UnitFilter::default())?;
-        // A unit that shares only a word or two with the question does not answer the question.
-        let units = if is_weak { Vec::new() } else { units };
+        // A unit that shares only a word or two with a prompt is not told unasked.
+        let units = if is_weak && is_prompt { Vec::new() } else { units };
         let kept = units.iter().zip(words).filter(|(ranked, _)| !is_prompt || ranked.evidence.score_meaning() >= FLOOR);
-        let offers = kept.map(|(ranked, words)| build_offer(c, ranked, &words, word_count));
+        let offers = kept.map(|(ranked, words)| build_offer(c, ranked, &words, word_count, is_weak));
         offers.collect::<Result<Vec<_>, TransactionFailure>>()
     });
     brains.work_on();
@@ -70,10 +70,12 @@ fn build_offer(
     ranked: &RankedUnit,
     words: &[String],
     word_count: usize,
+    is_weak: bool,
 ) -> Result<Offer, TransactionFailure> {
     let UnitRow { id, path, title, summary, .. } = UnitRow::read(c, ranked.unit)?;
     let title = make_safe(&title);
     let why = ranked.chunks.first().map(|best| format_reason(best, words, word_count)).unwrap_or_default();
+    let why = if is_weak { format!("weak: {why}") } else { why };
     let said = match summary {
         Some(summary) => summary,
         None => first_line(c, ranked.chunks.first().map_or(0, |best| best.chunk))?,

@@ -56,10 +56,12 @@ pub fn split_parts(title: &str, body: &str, model: &dyn TextEmbedder) -> Vec<Str
 }
 
 /// Returns true when the model understands enough of a record to compare it with near duplicates. The vector of a text
-/// that the model does not understand, such as a text in another script, may be near to any text or to none.
+/// that the model does not understand, such as a text in another script, may be near to any text or to none. With a
+/// single unknown word, two texts that differ in this word alone would have the same vector.
 pub fn is_understood(title: &str, body: &str, model: &dyn TextEmbedder) -> bool {
     let whole = format!("{title} {body}");
-    understood_share(model.count_tokens(&whole), count_pieces(&whole)) > HALF
+    understood_share(model, &whole, count_pieces(&whole)) > HALF
+        && model.count_unknown(&whole) == 0
         && !QuestionWords::of_query(&whole).is_empty()
 }
 

@@ -20,7 +20,7 @@ use crate::project::{self, ProjectChoice, ProjectEntry, ProjectLocation};
 use crate::record::{Kind, Record, RecordRevision, Status};
 use crate::report;
 use crate::rows::{self, RecordEntry, RecordFilter};
-use crate::search::{self, CUT, QuestionMeaning, RecordQuery, RecordSearch};
+use crate::search::{self, QuestionMeaning, RecordQuery, RecordSearch};
 use crate::source::RecordSource;
 use crate::transfer::{
     self, BackedUp, RecordBackupParams, RecordExport, RecordExportParams, RecordImportParams, RecordRecoverParams,
@@ -45,8 +45,10 @@ pub const RECOVER: &str = "nudge.records.recover";
 pub const MAX_LIMIT: usize = 50;
 /// The highest `limit` of a list.
 pub const MAX_LISTED: usize = 1_000;
-/// The most bytes of a body in a search result, because five whole bodies would fill an agent's context.
+/// The most bytes of a body in a search result, because five whole bodies would fill an agent's context. A weak result
+/// rarely answers the question, so `MAX_WEAK_BYTES` is its limit.
 const MAX_FOUND_BYTES: usize = 2_000;
+const MAX_WEAK_BYTES: usize = 200;
 /// The longest time that a search waits until the model is loaded. After that time the search uses words only.
 const MODEL_WAIT: Duration = Duration::from_secs(2);
 /// The share of a question, from 0 to 1, that the model should understand. If the model understands less, an answer
@@ -269,6 +271,9 @@ pub struct RecordSearchParams {
     /// The project that counts more. Absent: that of the context; `*`: none.
     #[serde(default, deserialize_with = "wire::given")]
     pub project: Option<String>,
+    /// Only records of this project; else those of others come behind.
+    #[serde(default, deserialize_with = "wire::given_or_default")]
+    pub only: bool,
     /// Most results.
     #[serde(default)]
     pub limit: Limit<5, MAX_LIMIT>,
@@ -276,7 +281,7 @@ pub struct RecordSearchParams {
     #[serde(default, deserialize_with = "wire::given_or_default")]
     #[schemars(extend("x-not-for-models" = true))]
     pub explain: bool,
-    /// Bodies as long as they are; else the first 2,000 bytes of each.
+    /// Bodies as long as they are; else the first 2,000 bytes of each, and 200 of a weak result.
     #[serde(default, deserialize_with = "wire::given_or_default")]
     pub whole: bool,
     /// Your context.
@@ -358,12 +363,17 @@ pub struct ProjectList {
 
 impl RecordSource {
     fn search_records(&self, params: RecordSearchParams) -> Result<RecordSearch> {
-        let RecordSearchParams { query, kind, status, project, limit, explain, whole, context } = params;
+        let RecordSearchParams { query, kind, status, project, only, limit, explain, whole, context } = params;
         if query.len() > MAX_QUERY_BYTES {
             return Err(Error::invalid("`query` may have 64 KiB; ask in fewer words.").about("query"));
         }
         if query.trim().is_empty() {
             return Err(Error::invalid("`query` is empty; say in a few words what you want to know.").about("query"));
+        }
+        if only && project.as_deref() == Some("*") {
+            return Err(
+                Error::invalid("`only` needs a project, and `*` names all; leave one of them out.").about("only")
+            );
         }
         let here = ProjectLocation::from_context(&context.build()?);
         let words = QuestionWords::of_query(&query);
@@ -381,16 +391,18 @@ impl RecordSource {
                     words: &words,
                     known: self.known_indexes(),
                     project: asked,
+                    is_only_project: only,
                     kind,
                     status,
                     limit: limit.get(),
-                    cut: CUT,
+                    cut: 0.0,
                 };
                 let (mut results, omitted) = search::find_records(c, &query, meaning)?;
                 for hit in &mut results {
                     hit.explain = hit.explain.take().filter(|_| explain);
                     if !whole {
-                        hit.cut = hit.record.cut_body(MAX_FOUND_BYTES);
+                        hit.cut =
+                            hit.record.cut_body(if hit.weak.is_some() { MAX_WEAK_BYTES } else { MAX_FOUND_BYTES });
                     }
                 }
                 Ok(RecordSearch { results, omitted, ..RecordSearch::new_empty() })
@@ -414,7 +426,7 @@ impl RecordSource {
             self.work_on();
             searched.degraded.push("some records have no vector yet; they are found by words".to_owned());
         }
-        if searched.results.is_empty() && asked.understood < LITTLE_UNDERSTOOD {
+        if searched.results.iter().all(|hit| hit.weak.is_some()) && asked.understood < LITTLE_UNDERSTOOD {
             let why = "the embedding model understands little of this question; ask in the words of the records";
             searched.degraded.push(why.to_owned());
         }

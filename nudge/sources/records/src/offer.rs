@@ -47,7 +47,7 @@ pub fn find_offers(records: &RecordSource, request: &SuggestRequest) -> SourceOf
 fn try_find_offers(records: &RecordSource, request: &SuggestRequest) -> Option<SourceOffers> {
     let (words, cut) = match request.moment {
         SuggestMoment::Prompt => (QuestionWords::from_text(&request.text), search::CUT),
-        SuggestMoment::Recall => (QuestionWords::of_query(&request.text), search::CUT),
+        SuggestMoment::Recall => (QuestionWords::of_query(&request.text), 0.0),
         SuggestMoment::Start | SuggestMoment::Failure | SuggestMoment::Tool | SuggestMoment::Stop => return None,
     };
     if request.moment == SuggestMoment::Prompt && words.iter().count() < MIN_WORDS {
@@ -63,6 +63,7 @@ fn try_find_offers(records: &RecordSource, request: &SuggestRequest) -> Option<S
                 words: &words,
                 known: records.known_indexes(),
                 project,
+                is_only_project: false,
                 kind: None,
                 status: None,
                 limit,
@@ -102,8 +103,9 @@ fn is_worth_a_word(hit: &RecordHit) -> bool {
 }
 
 fn build_offer(hit: RecordHit, now: i64) -> Offer {
-    let RecordHit { record, relevance, explain, elsewhere, .. } = hit;
+    let RecordHit { record, relevance, weak, explain, elsewhere, .. } = hit;
     let (why, parts) = explain.map(|why| (format_reason(&why), why.parts)).unwrap_or_default();
+    let why = weak.map_or(why.clone(), |weak| format!("weak: {weak}; {why}"));
     let updated_at = rfc3339::parse(&record.updated_at).unwrap_or(now);
     let place = if elsewhere { format!(", in {}", record.project) } else { String::new() };
     let body = if record.body.is_empty() { String::new() } else { format!(": {}", one_line(&record.body, BODY_CHARS)) };

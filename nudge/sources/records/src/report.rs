@@ -53,6 +53,9 @@ pub fn report_found(answer: &Value) -> AnswerReport {
             ..AnswerReport::default()
         };
     }
+    for hit in results.iter().filter(|hit| !hit["weak"].is_null()) {
+        notes.push(format!("{} is weak: it {}", format_value(&hit["id"]), format_value(&hit["weak"])));
+    }
     for hit in results.iter().filter(|hit| !hit["explain"].is_null()) {
         let parts = hit["explain"]["parts"].as_object().into_iter().flatten();
         let parts: Vec<_> = parts.map(|(name, part)| format!("{name} {part}")).collect();
@@ -81,7 +84,8 @@ pub fn report_found(answer: &Value) -> AnswerReport {
 fn describe_hit(hit: &Value) -> Vec<String> {
     let [id, kind, status, project, updated, relevance, title] =
         ["id", "kind", "status", "project", "updated_at", "relevance", "title"].map(|name| format_value(&hit[name]));
-    let head = format!("record {id} ({kind}, {status}, in {project}, {updated}, relevance {relevance}): ");
+    let weak = hit["weak"].as_str().map_or(String::new(), |weak| format!(", weak: {weak}"));
+    let head = format!("record {id} ({kind}, {status}, in {project}, {updated}, relevance {relevance}{weak}): ");
     let mut lines = vec![head + &indent_text(&title)];
     lines.extend(format_value(&hit["body"]).lines().map(|line| format!("  > {line}").trim_end().to_owned()));
     lines.extend((hit["cut"] == true).then(|| format!("  all of it: {} {{\"id\":{id}}}", tool_name(GET))));

@@ -16,7 +16,8 @@ use crate::record::{Kind, Record, Status};
 use crate::rows;
 use crate::schema::{FULL_TEXT, TRIGRAMS};
 
-/// The lowest relevance of a search result, from 0 to 1.
+/// The lowest relevance of a record that an agent is told unasked, from 0 to 1. A search returns less relevant records
+/// too, and says how weak each is.
 pub const CUT: f64 = 0.3;
 /// The most results of one search.
 const MAX_RESULTS: usize = 400;
@@ -46,13 +47,15 @@ pub struct RecordQuery<'a> {
     pub known: &'a TextIndexCache,
     /// The project whose records get a higher relevance.
     pub project: ProjectChoice,
+    /// Only records of this project.
+    pub is_only_project: bool,
     /// Only records of this kind.
     pub kind: Option<Kind>,
     /// Only records of this status.
     pub status: Option<Status>,
     /// The most results.
     pub limit: usize,
-    /// The lowest relevance of a result.
+    /// The lowest relevance of a result; 0 returns the best records, however weak they are.
     pub cut: f64,
 }
 
@@ -66,7 +69,7 @@ pub struct RecordSearch {
     pub degraded: Vec<String>,
     /// The results, the best first.
     pub results: Vec<RecordHit>,
-    /// The number of further records with at least the lowest relevance.
+    /// The number of further records that are not weak.
     pub omitted: usize,
     /// Names of projects similar to the requested project, if that project has no record.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -91,6 +94,9 @@ pub struct RecordHit {
     /// The relevance, from 0 to 1.
     #[serde(serialize_with = "nudge_core::explain::four_decimals")]
     pub relevance: f64,
+    /// The reason why the record may not answer the question, such as `shares one word`; absent for a relevant record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weak: Option<String>,
     /// Is true when the record belongs to another project than the caller's.
     pub elsewhere: bool,
     /// Is true if the body was cut; `nudge.records.get` returns all of it.
@@ -130,8 +136,7 @@ impl RecordQuery<'_> {
 }
 
 /// Finds the most relevant records, the best first. An archived record ranks [lower](ARCHIVED) than an equally relevant
-/// one, and a newer record ranks before an older one. Also returns the number of further records above the lowest
-/// relevance.
+/// one, and a newer record ranks before an older one. Also returns the number of further records that are not weak.
 pub fn find_records(
     c: &Connection,
     query: &RecordQuery<'_>,
@@ -153,9 +158,12 @@ pub fn find_records(
     let mut ids: Vec<i64> = found.rows.keys().copied().chain(grams.iter().map(|(id, _)| *id)).collect();
     let near = meaning.map(|meaning| meaning.memory.compare_vector(&meaning.asked.vector));
     // If the model understands nothing of the question, the question's vector says nothing.
+    let is_wanted = |id: i64| !query.is_only_project || is_here.contains(&id);
     if let (Some(meaning), Some(near)) = (meaning.filter(|meaning| meaning.asked.understood > 0.0), &near) {
-        let fits =
-            |id: i64| meaning.memory.about.get(&id).is_some_and(|about| query.can_match(about.kind, about.status));
+        let fits = |id: i64| {
+            let about = meaning.memory.about.get(&id);
+            is_wanted(id) && about.is_some_and(|about| query.can_match(about.kind, about.status))
+        };
         ids.extend(near.find_nearest(NEAREST, fits));
     }
     ids.sort_unstable();
@@ -175,13 +183,13 @@ pub fn find_records(
             is_here: is_here.contains(&id),
         };
         let score = evidence.sum();
-        if score >= query.cut {
+        if score > 0.0 && score >= query.cut && is_wanted(id) {
             candidates.push(RecordCandidate { id, evidence, score });
         }
     }
     candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.id.cmp(&a.id)));
     let limit = query.limit.min(MAX_RESULTS);
-    let mut over_the_cut = candidates.len();
+    let mut over_the_cut = candidates.iter().filter(|candidate| candidate.score >= CUT).count();
     let (mut best, mut archived) = (Vec::new(), Vec::new());
     let mut look = c.prepare_cached("SELECT kind, status FROM record WHERE id = ?1")?;
     for candidate in candidates {
@@ -193,7 +201,7 @@ pub fn find_records(
         // The memory may still hold a record that another call deleted a moment ago.
         let stands = look.query_row([candidate.id], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
         match stands.filter(|(kind, status)| query.can_match(*kind, *status)) {
-            None => over_the_cut -= 1,
+            None => over_the_cut -= usize::from(candidate.score >= CUT),
             Some((_, Status::Archived)) => {
                 archived.push(RecordCandidate { score: candidate.score - ARCHIVED, ..candidate });
             }
@@ -207,17 +215,32 @@ pub fn find_records(
     let hits = best.into_iter().map(|candidate| {
         let words = words_of(&found, candidate.id);
         let TextRelevance { score, parts } = candidate.evidence.relevance();
+        // A record that holds all of a question's known words, but few of its words, is weak all the same.
+        let coverage = candidate.evidence.coverage * found.known_share;
+        let is_weak = MatchEvidence { coverage, ..candidate.evidence }.score() < CUT;
+        let weak = is_weak.then(|| format_weakness(words.len(), found.words.len(), &candidate.evidence));
         let explain = RecordExplanation { parts, words, of: found.words.len(), evidence: candidate.evidence };
         Ok(RecordHit {
             record: rows::get_record(c, candidate.id)?,
             similarity: candidate.evidence.cosine.map(round_number),
             relevance: score,
+            weak,
             elsewhere: !candidate.evidence.is_here && query.project != ProjectChoice::All,
             cut: false,
             explain: Some(explain),
         })
     });
     Ok((hits.collect::<Result<_, TransactionFailure>>()?, more))
+}
+
+/// Formats the reason why a record may not answer the question.
+fn format_weakness(held: usize, words: usize, evidence: &MatchEvidence) -> String {
+    match held {
+        0 if evidence.by_meaning() > 0.0 => "shares no word".to_owned(),
+        0 => "shares parts of words".to_owned(),
+        1 => "shares one word".to_owned(),
+        _ => format!("shares {held} of {words} words"),
+    }
 }
 
 fn words_of(found: &FoundTexts, id: i64) -> Vec<String> {

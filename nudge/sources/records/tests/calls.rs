@@ -138,6 +138,36 @@ fn what_is_deleted_for_ever_is_in_none_of_the_files() {
     assert!(refused.message().ends_with("use a new key."), "{refused}");
 }
 
+/// A search returns the best records even if they hardly match, and says how weak they are. `only` leaves out the
+/// records of other projects.
+#[test]
+fn a_search_on_purpose_returns_weak_records_too() {
+    let desk = Desk::new();
+    let upload = desk.save(SHOP, "issue", "Uploads above 1 MB fail with 413", &"nginx has a limit. ".repeat(40));
+    let elsewhere = "github.com/acme/other";
+    let deploy = desk.save(elsewhere, "issue", "Deploys wait for the canary queue", "One service at a time.");
+    let search = |params: Value| {
+        let found = desk.call("search", &params);
+        assert_eq!(found["omitted"], 0, "{found}");
+        found["results"].as_array().unwrap().clone()
+    };
+    let question =
+        "after lunch please look into slow invoices, missing screenshots and unreadable receipts; deploys wait";
+    let found = search(json!({"query": question, "project": "*"}));
+    assert_eq!((&found[0]["id"], &found[0]["weak"]), (&json!(deploy), &json!("shares 2 of 9 words")), "{found:?}");
+    let found = search(json!({"query": "proxies with limited invoices", "project": "*"}));
+    assert_eq!((&found[0]["id"], &found[0]["weak"]), (&json!(upload), &json!("shares one word")), "{found:?}");
+    let body = found[0]["body"].as_str().unwrap();
+    assert!(body.len() <= 200 && found[0]["cut"] == true, "{body}");
+    let found = search(json!({"query": "supercanaryfied", "project": "*"}));
+    assert_eq!((&found[0]["id"], &found[0]["weak"]), (&json!(deploy), &json!("shares parts of words")), "{found:?}");
+    let only = |project: &str| search(json!({"query": "uploads and deploys", "project": project, "only": true}));
+    let both = search(json!({"query": "uploads and deploys", "project": "acme/shop"}));
+    assert_eq!((both.len(), only("acme/other").len(), &only("acme/shop")[0]["id"]), (2, 1, &json!(upload)));
+    let refused = desk.refused("search", &json!({"query": "uploads", "project": "*", "only": true}));
+    assert_eq!(refused.message(), "`only` needs a project, and `*` names all; leave one of them out.");
+}
+
 #[test]
 fn what_is_saved_is_found_also_by_another_process_and_from_another_project() {
     let mut desk = Desk::new();

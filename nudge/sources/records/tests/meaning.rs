@@ -222,17 +222,23 @@ fn what_is_understood_is_found_by_meaning_and_the_rest_by_words() {
     assert!(not["explain"]["parts"]["stems"].as_f64().unwrap() > 0.0, "{not}");
 }
 
+/// Returns true when every result of a search is weak.
+fn is_weak(found: &Value) -> bool {
+    found["results"].as_array().unwrap().iter().all(|hit| hit["weak"].is_string())
+}
+
 #[test]
 fn how_it_was_searched_is_told_as_it_was() {
     let desk = Desk::new(Subjects);
     let search = |query: &str| desk.call("search", &json!({"query": query, "project": "*"}));
     assert_eq!((&search("sign in")["mode"], &search("sign in")["degraded"]), (&json!("semantic"), &json!([])));
-    // The model splits these questions into letters, so only their words can find a record. An answer without results
-    // gives advice.
+    // The model splits these questions into letters, so only their words can find a record. An answer with only weak
+    // results gives advice.
     let found = search("überall später abgemeldet");
     assert_eq!((&found["mode"], &found["degraded"]), (&json!("lexical"), &json!([])), "{found}");
     let nothing = search("größere Prüfstände übermäßig");
-    assert_eq!((&nothing["mode"], &nothing["results"]), (&json!("lexical"), &json!([])));
+    assert_eq!(nothing["mode"], "lexical");
+    assert!(is_weak(&nothing), "{nothing}");
     assert!(nothing["degraded"][0].as_str().unwrap().contains("understands little"), "{nothing}");
 }
 
@@ -351,7 +357,8 @@ fn after_a_recover_by_another_process_no_vector_of_before_is_compared() {
         save(&other, title, "session sign logout session");
     }
     let found = desk.call("search", &json!({"query": "pdf invoice", "project": "*"}));
-    assert_eq!((&found["mode"], &found["results"]), (&json!("semantic"), &json!([])), "{found}");
+    assert_eq!(found["mode"], "semantic");
+    assert!(is_weak(&found), "{found}");
 }
 
 #[test]

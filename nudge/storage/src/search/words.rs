@@ -27,6 +27,8 @@ pub struct QuestionWords {
     words: Vec<String>,
     /// The words as the text writes them between spaces. Their trigrams are searched.
     pieces: Vec<String>,
+    /// True for a question that a caller asks on purpose.
+    is_query: bool,
 }
 
 impl QuestionWords {
@@ -44,7 +46,8 @@ impl QuestionWords {
     /// ```
     pub fn of_query(text: &str) -> Self {
         let words = Self::from_text(text);
-        if words.is_empty() { Self::new(text, WordWeight::Nothing) } else { words }
+        let words = if words.is_empty() { Self::new(text, WordWeight::Nothing) } else { words };
+        Self { is_query: true, ..words }
     }
 
     fn new(text: &str, least: WordWeight) -> Self {
@@ -82,6 +85,11 @@ impl QuestionWords {
     /// Returns the words, in the order of the question.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.words.iter().map(String::as_str)
+    }
+
+    /// Returns true for a question that a caller asks on purpose. The words that no text holds then count in no share.
+    pub(super) fn is_query(&self) -> bool {
+        self.is_query
     }
 
     /// Returns the words as the text writes them between spaces.

@@ -83,9 +83,11 @@ impl Desk {
         self.call("upsert", &params)["record"]["id"].as_i64().unwrap()
     }
 
+    /// Returns the records that a search finds, without the weak ones.
     pub fn found(&self, repo: &str, query: &str) -> Vec<i64> {
         let found = self.call("search", &json!({"query": query, "context": {"repo": repo}}));
-        found["results"].as_array().unwrap().iter().map(|hit| hit["id"].as_i64().unwrap()).collect()
+        let hits = found["results"].as_array().unwrap().iter().filter(|hit| hit["weak"].is_null());
+        hits.map(|hit| hit["id"].as_i64().unwrap()).collect()
     }
 }
 
