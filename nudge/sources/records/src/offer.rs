@@ -11,6 +11,7 @@ use nudge_core::wire::raw_json;
 use nudge_storage::rank::MatchEvidence;
 use nudge_storage::search::QuestionWords;
 use serde_json::json;
+use unicode_segmentation::UnicodeSegmentation as _;
 
 use crate::method::GET;
 use crate::project::{self, ProjectLocation};
@@ -35,6 +36,9 @@ const MUCH: f64 = 0.45;
 const LEAST_COSINE: f64 = 0.35;
 /// A prompt with fewer content words gets no offers.
 const MIN_WORDS: usize = 3;
+/// The most sentences of a prompt that are judged one by one. The last ones are taken, because a prompt ends with its
+/// request.
+const MAX_SENTENCES: usize = 8;
 /// The most characters of a title in a line; `BODY_CHARS` is the limit for a body.
 const TITLE_CHARS: usize = 160;
 const BODY_CHARS: usize = 200;
@@ -45,49 +49,87 @@ pub fn find_offers(records: &RecordSource, request: &SuggestRequest) -> SourceOf
 }
 
 fn try_find_offers(records: &RecordSource, request: &SuggestRequest) -> Option<SourceOffers> {
-    let (words, cut) = match request.moment {
-        SuggestMoment::Prompt => (QuestionWords::from_text(&request.text), search::CUT),
-        SuggestMoment::Recall => (QuestionWords::of_query(&request.text), 0.0),
-        SuggestMoment::Start | SuggestMoment::Failure | SuggestMoment::Tool | SuggestMoment::Stop => return None,
-    };
-    if request.moment == SuggestMoment::Prompt && words.iter().count() < MIN_WORDS {
-        return None;
+    match request.moment {
+        SuggestMoment::Prompt => offer_for_prompt(records, request),
+        SuggestMoment::Recall => {
+            let words = QuestionWords::of_query(&request.text);
+            let query = OfferQuery { words, limit: request.limit, cut: 0.0, is_by_meaning: true };
+            let (hits, omitted) = find_hits(records, request, &query)?;
+            Some(build_offers(hits, omitted, request))
+        }
+        SuggestMoment::Start | SuggestMoment::Failure | SuggestMoment::Tool | SuggestMoment::Stop => None,
     }
+}
+
+/// Finds the offers for a prompt. The prompt is judged as a whole, and sentence by sentence: further sentences about
+/// other things would hide the sentence that a record answers.
+fn offer_for_prompt(records: &RecordSource, request: &SuggestRequest) -> Option<SourceOffers> {
+    let mut hits: Vec<RecordHit> = Vec::new();
+    let sentences: Vec<_> = request.text.unicode_sentences().collect();
+    let parts = sentences.iter().rev().take(if sentences.len() > 1 { MAX_SENTENCES } else { 0 });
+    for text in std::iter::once(&&*request.text).chain(parts) {
+        let words = QuestionWords::from_text(text);
+        if words.len() < MIN_WORDS {
+            continue;
+        }
+        // The request has only the vector of the whole prompt.
+        let is_by_meaning = text.len() == request.text.len();
+        let query = OfferQuery { words, limit: LOOKED_AT, cut: search::CUT, is_by_meaning };
+        let (found, _) = find_hits(records, request, &query)?;
+        for hit in found.into_iter().filter(is_worth_a_word) {
+            if hits.iter().all(|known| known.record.id != hit.record.id) {
+                hits.push(hit);
+            }
+        }
+    }
+    let most = records.prompt_limit(&request.context);
+    let omitted = hits.len().saturating_sub(most);
+    hits.truncate(most);
+    Some(build_offers(hits, omitted, request))
+}
+
+/// A search for offers.
+struct OfferQuery {
+    words: QuestionWords,
+    limit: usize,
+    cut: f64,
+    /// True when the vector of the request is that of the words.
+    is_by_meaning: bool,
+}
+
+/// Finds the records for a query, and the number of further ones.
+fn find_hits(records: &RecordSource, request: &SuggestRequest, query: &OfferQuery) -> Option<(Vec<RecordHit>, usize)> {
     let db = records.find_db().ok()??;
     let here = ProjectLocation::from_context(&request.context);
-    let limit = if request.moment == SuggestMoment::Recall { request.limit } else { LOOKED_AT };
     let look = |meaning: Option<QuestionMeaning<'_>>| {
         db.read(|c| {
             let project = project::choose_project(c, None, here.as_ref())?;
             let query = RecordQuery {
-                words: &words,
+                words: &query.words,
                 known: records.known_indexes(),
                 project,
                 is_only_project: false,
                 kind: None,
                 status: None,
-                limit,
-                cut,
+                limit: query.limit,
+                cut: query.cut,
             };
             search::find_records(c, &query, meaning)
         })
     };
-    let found = match request.question_vector() {
+    let found = match request.question_vector().filter(|_| query.is_by_meaning) {
         Some((model, asked)) => {
             records.meanings().with_memory(db, model, |memory| look(Some(QuestionMeaning { asked, memory }))).ok()?
         }
         None => look(None),
     };
-    let (mut hits, mut omitted) = found.ok()?;
-    if request.moment == SuggestMoment::Prompt {
-        hits.retain(is_worth_a_word);
-        let most = records.prompt_limit(&request.context);
-        omitted = hits.len().saturating_sub(most);
-        hits.truncate(most);
-    }
+    found.ok()
+}
+
+fn build_offers(hits: Vec<RecordHit>, omitted: usize, request: &SuggestRequest) -> SourceOffers {
     let offers = hits.into_iter().map(|hit| build_offer(hit, request.now));
     let offers = offers.filter(|offer| !request.is_needless(SOURCE.name, &offer.id)).collect();
-    Some(SourceOffers { offers, omitted, ..SourceOffers::default() })
+    SourceOffers { offers, omitted, ..SourceOffers::default() }
 }
 
 /// Returns true when a record matches a prompt well enough to be offered.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use nudge_core::clock::{Clock as _, SystemClock};
 use nudge_core::context::ContextSpec;
-use nudge_core::embed::{ModelProvider, ModelState, NoModels, TextEmbedder};
+use nudge_core::embed::{LoadedModel, ModelProvider, ModelState, NoModels, TextEmbedder};
 use nudge_core::error::Result;
 use nudge_core::service::Caller;
 use nudge_core::source::{Source, SourceHost, StopFlag};
@@ -122,6 +122,35 @@ impl TextEmbedder for Opposites {
     }
 }
 
+/// A model that knows only words in ASCII. It makes the same vector of all texts.
+struct Unknowing;
+
+impl TextEmbedder for Unknowing {
+    fn id(&self) -> &'static str {
+        "unknowing"
+    }
+
+    fn dims(&self) -> usize {
+        2
+    }
+
+    fn max_tokens(&self) -> usize {
+        256
+    }
+
+    fn count_tokens(&self, text: &str) -> usize {
+        text.split_whitespace().count()
+    }
+
+    fn count_unknown(&self, text: &str) -> usize {
+        text.split_whitespace().filter(|word| !word.is_ascii()).count()
+    }
+
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>> {
+        Ok(vec![vec![1.0, 0.0]; texts.len()])
+    }
+}
+
 /// A provider whose model the test replaces.
 #[derive(Clone, Default)]
 struct Changing(Arc<Mutex<Option<Arc<dyn TextEmbedder>>>>);
@@ -220,6 +249,33 @@ fn what_is_understood_is_found_by_meaning_and_the_rest_by_words() {
     assert_eq!(not["title"], "Logout of every session");
     assert!(not["explain"]["parts"].get("similarity").is_none() && not["similarity"].is_number(), "{not}");
     assert!(not["explain"]["parts"]["stems"].as_f64().unwrap() > 0.0, "{not}");
+}
+
+/// A prompt is judged sentence by sentence too, so what stands before a question does not hide the record.
+#[test]
+fn sentences_about_other_things_hide_no_record() {
+    let desk = Desk::new(NoModels);
+    let question = "Why did nginx answer 413 for the upload of a large file?";
+    let before = "Marketing complained about duplicated newsletters and broken screenshots yesterday evening. \
+                  Their dashboard shows unreadable receipts since the redesign of the invoice layout.";
+    for prompt in [question.to_owned(), format!("{before} {question}"), format!("{question}\n{before}")] {
+        let drawn = desk.drawn(&prompt);
+        assert!(drawn.len() == 1 && drawn[0].contains("Upload of a large file"), "{prompt}: {drawn:?}");
+    }
+    assert_eq!(desk.drawn(before), Vec::<String>::new());
+}
+
+/// Two texts in a script that the model does not know have the same vector, and stay two records.
+#[test]
+fn texts_that_the_model_does_not_know_are_not_the_same() {
+    let desk = Desk::new(LoadedModel(Arc::new(Unknowing)));
+    for (title, body) in [("ระบบชำระเงิน", "ล่มทุกวันจันทร์"), ("ฐานข้อมูลสำรอง", "เก็บไว้เจ็ดวัน")]
+    {
+        let params =
+            json!({"kind": "issue", "title": title, "body": body, "dedup": "merge", "context": {"repo": SHOP}});
+        assert_eq!(desk.call("upsert", &params)["created"], true, "{title}");
+    }
+    assert_eq!(desk.call("duplicates", &json!({"project": "*"}))["duplicates"], json!([]));
 }
 
 /// Returns true when every result of a search is weak.
