@@ -275,7 +275,9 @@ fn texts_that_the_model_does_not_know_are_not_the_same() {
             json!({"kind": "issue", "title": title, "body": body, "dedup": "merge", "context": {"repo": SHOP}});
         assert_eq!(desk.call("upsert", &params)["created"], true, "{title}");
     }
-    assert_eq!(desk.call("duplicates", &json!({"project": "*"}))["duplicates"], json!([]));
+    let pairs =
+        desk.call("duplicates", &json!({"project": "*", "limit": 100}))["duplicates"].as_array().unwrap().clone();
+    assert!(pairs.iter().all(|pair| pair["other_title"].as_str().unwrap().is_ascii()), "{pairs:?}");
 }
 
 /// Returns true when every result of a search is weak.
