@@ -268,7 +268,7 @@ fn sentences_about_other_things_hide_no_record() {
 /// Two texts in a script that the model does not know have the same vector, and stay two records.
 #[test]
 fn texts_that_the_model_does_not_know_are_not_the_same() {
-    let desk = Desk::new(LoadedModel(Arc::new(Unknowing)));
+    let desk = Desk::at(Arc::new(tempfile::tempdir().unwrap()), Arc::new(LoadedModel(Arc::new(Unknowing))));
     for (title, body) in [("ระบบชำระเงิน", "ล่มทุกวันจันทร์"), ("ฐานข้อมูลสำรอง", "เก็บไว้เจ็ดวัน")]
     {
         let params =
