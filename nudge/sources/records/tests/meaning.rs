@@ -269,15 +269,13 @@ fn sentences_about_other_things_hide_no_record() {
 #[test]
 fn texts_that_the_model_does_not_know_are_not_the_same() {
     let desk = Desk::at(Arc::new(tempfile::tempdir().unwrap()), Arc::new(LoadedModel(Arc::new(Unknowing))));
-    for (title, body) in [("ระบบชำระเงิน", "ล่มทุกวันจันทร์"), ("ฐานข้อมูลสำรอง", "เก็บไว้เจ็ดวัน")]
-    {
+    for title in ["ระบบชำระเงิน", "ฐานข้อมูลสำรอง"] {
+        let body = "fails at the gateway on Mondays";
         let params =
             json!({"kind": "issue", "title": title, "body": body, "dedup": "merge", "context": {"repo": SHOP}});
         assert_eq!(desk.call("upsert", &params)["created"], true, "{title}");
     }
-    let pairs =
-        desk.call("duplicates", &json!({"project": "*", "limit": 100}))["duplicates"].as_array().unwrap().clone();
-    assert!(pairs.iter().all(|pair| pair["other_title"].as_str().unwrap().is_ascii()), "{pairs:?}");
+    assert_eq!(desk.call("duplicates", &json!({"project": "*"}))["duplicates"], json!([]));
 }
 
 /// Returns true when every result of a search is weak.
