@@ -67,11 +67,13 @@ export interface RecordsSearchParams {
   readonly status?: 'all' | 'open' | 'resolved' | 'archived' | null
   /** The project that counts more. Absent: that of the context; `*`: none. */
   readonly project?: string | null
+  /** Only records of this project; else those of others come behind. */
+  readonly only?: boolean | null
   /** Most results, 1 to 50; 5 when absent. */
   readonly limit?: number | null
   /** Say why each was found. */
   readonly explain?: boolean | null
-  /** Bodies as long as they are; else the first 2,000 bytes of each. */
+  /** Bodies as long as they are; else the first 2,000 bytes of each, and 200 of a weak result. */
   readonly whole?: boolean | null
   readonly context?: ContextLike
 }

@@ -86,6 +86,7 @@ class RecordsSource:
         kind: Literal["all", "issue", "spec", "arch", "update"] | None = None,
         status: Literal["all", "open", "resolved", "archived"] | None = None,
         project: str | None = None,
+        only: bool | None = None,
         limit: int | None = None,
         explain: bool | None = None,
         whole: bool | None = None,
@@ -97,9 +98,10 @@ class RecordsSource:
         `kind`: Absent or `all`: every kind.
         `status`: Absent or `all`: wherever it stands; archived ones behind those as relevant.
         `project`: The project that counts more. Absent: that of the context; `*`: none.
+        `only`: Only records of this project; else those of others come behind.
         `limit`: Most results, 1 to 50; 5 when absent.
         `explain`: Say why each was found.
-        `whole`: Bodies as long as they are; else the first 2,000 bytes of each.
+        `whole`: Bodies as long as they are; else the first 2,000 bytes of each, and 200 of a weak result.
         `context`: Your context.
         """
 

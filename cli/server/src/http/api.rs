@@ -121,7 +121,10 @@ impl ApiRequest {
                     params.entry("project").or_insert("*".into());
                 }
                 params.entry("whole").or_insert(true.into());
-                Ok(part(call("nudge.records.search", &params)?, "results"))
+                let (status, mut results) = part(call("nudge.records.search", &params)?, "results");
+                // The specification of these routes excludes weak results.
+                results.as_array_mut().into_iter().for_each(|rows| rows.retain(|row| row["weak"].is_null()));
+                Ok((status, results))
             }
             (ApiRoute::Records, &Method::GET) => self.list_all(call).map(|records| (StatusCode::OK, records)),
             (ApiRoute::Records, _) => {

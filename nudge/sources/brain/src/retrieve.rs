@@ -144,7 +144,7 @@ pub fn find_units(
     let best = units.iter().max_by(|a, b| a.score.total_cmp(&b.score));
     let is_weak = best.is_none_or(|best| match best.evidence.cosine {
         Some(_) if best.evidence.understood > 0.0 => units.iter().all(|ranked| ranked.score_nearest() < FLOOR),
-        _ => best.chunks.iter().all(|chunk| chunk.coverage < WORDS_FLOOR),
+        _ => best.chunks.iter().all(|chunk| chunk.coverage * evidence.found.known_share < WORDS_FLOOR),
     });
     let best: Vec<_> = units.iter().filter_map(|ranked| ranked.chunks.first()).collect();
     let found = evidence.found;

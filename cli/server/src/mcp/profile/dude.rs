@@ -226,6 +226,8 @@ async fn search_records(methods: &SessionMethods<'_>, params: &RawValue) -> Resu
         // equally.
         found = methods.call(SEARCH, &ask(Some(EVERY_PROJECT))).await?;
     }
+    // This specification excludes weak results.
+    found.results.retain(|row| !row.contains_key("weak"));
     serialize_result(&keep_members(found.results, &["id", "project", "kind", "title", "body", "status", "similarity"]))
 }
 
