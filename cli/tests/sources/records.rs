@@ -33,8 +33,10 @@ impl Recorded for Desk {
     }
 }
 
+/// Returns the records that a search found, without the weak ones.
 fn ids(found: &Value) -> Vec<i64> {
-    found["results"].as_array().unwrap().iter().map(|hit| hit["id"].as_i64().unwrap()).collect()
+    let hits = found["results"].as_array().unwrap().iter().filter(|hit| hit["weak"].is_null());
+    hits.map(|hit| hit["id"].as_i64().unwrap()).collect()
 }
 
 #[test]

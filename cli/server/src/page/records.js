@@ -226,9 +226,9 @@ function pairWords({duplicates, omitted, uncompared, problem}) {
   return [words, omitted > 0 && ` · ${omitted} more`, uncompared > 0 && ` · ${plural(uncompared, 'record')} not compared yet`]
 }
 
-function why({relevance, explain: {words, of}}) {
+function why({relevance, weak, explain: {words, of}}) {
   const holds = of ? `holds ${words.length} of ${plural(of, 'word')}${words.length ? `: ${words.join(', ')}` : ''}` : 'by its meaning'
-  return `relevance ${relevance.toFixed(2)}, ${holds}`
+  return `${weak ? 'weak: ' : ''}relevance ${relevance.toFixed(2)}, ${holds}`
 }
 
 const option = (id, chosen, extra, ...children) =>

@@ -47,8 +47,15 @@ impl Agent {
         self.told(&json!({"event": "prompt", "prompt": prompt}))
     }
 
+    /// Returns the lines for an edit. A busy machine may not read the file in time; then the lines come with the next
+    /// event.
     fn edit(&self, path: &str) -> Vec<String> {
-        self.told(&json!({"event": "tool", "tool": "Edit", "file": self.session.root.join(path)}))
+        let told = self.told(&json!({"event": "tool", "tool": "Edit", "file": self.session.root.join(path)}));
+        if !told.is_empty() {
+            return told;
+        }
+        self.session.settled();
+        self.told(&json!({"event": "tool", "tool": "Bash"}))
     }
 }
 
