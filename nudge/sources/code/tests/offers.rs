@@ -47,10 +47,15 @@ impl Agent {
         self.told(&json!({"event": "prompt", "prompt": prompt}))
     }
 
+    /// Returns the lines for an edit that come with it, before the file is certainly read.
+    fn edit_at_once(&self, path: &str) -> Vec<String> {
+        self.told(&json!({"event": "tool", "tool": "Edit", "file": self.session.root.join(path)}))
+    }
+
     /// Returns the lines for an edit. A busy machine may not read the file in time; then the lines come with the next
     /// event.
     fn edit(&self, path: &str) -> Vec<String> {
-        let told = self.told(&json!({"event": "tool", "tool": "Edit", "file": self.session.root.join(path)}));
+        let told = self.edit_at_once(path);
         if !told.is_empty() {
             return told;
         }
@@ -239,7 +244,7 @@ fn what_is_too_large_for_a_hook_is_told_with_the_next_event() {
     lab.write("shop/pay.py", &format!("def process_payment(order, amount):\n    return amount\n{ROUND_UP}{rest}"));
     let agent = Agent::new(&lab);
     lab.write("shop/pay.py", &format!("def process_payment(order):\n    return order\n{ROUND_UP}{rest}"));
-    assert_eq!(agent.edit("shop/pay.py"), [""; 0]);
+    assert_eq!(agent.edit_at_once("shop/pay.py"), [""; 0]);
     agent.session.settled();
     // Another client session gets no line about this edit.
     let other = json!({"event": "tool", "tool": "Bash", "client_session": "other"});
@@ -249,7 +254,7 @@ fn what_is_too_large_for_a_hook_is_told_with_the_next_event() {
     assert_eq!(agent.told(&json!({"event": "tool", "tool": "Bash"})), [""; 0]);
     // A prompt reports the leftovers too.
     lab.write("shop/pay.py", &format!("def settle(order):\n    return order\n{ROUND_UP}{rest}"));
-    assert_eq!(agent.edit("shop/pay.py"), [""; 0]);
+    assert_eq!(agent.edit_at_once("shop/pay.py"), [""; 0]);
     agent.session.settled();
     let told = agent.prompt("go on");
     assert!(told.len() == 1 && told[0].contains("process_payment: it is gone"), "{told:?}");
@@ -351,12 +356,12 @@ fn a_node_that_moved_to_an_unread_file_is_not_called_gone() {
         let pending = agent.session.tell("status", json!({}))["as_of"]["pending"] != 0;
         (pending || agent.session.ask("node", json!({"id": "shop/new/__init__.py:round_up"})).is_ok()).then_some(())
     });
-    assert_eq!(agent.edit("shop/pay.py"), [""; 0]);
+    assert_eq!(agent.edit_at_once("shop/pay.py"), [""; 0]);
     agent.session.settled();
     assert_eq!(agent.told(&json!({"event": "tool", "tool": "Bash"})), [""; 0]);
     // A removed definition is reported as soon as no unread file can contain it.
     lab.write("shop/new/__init__.py", &text);
-    assert_eq!(agent.edit("shop/new/__init__.py"), [""; 0], "it is not read yet");
+    assert_eq!(agent.edit_at_once("shop/new/__init__.py"), [""; 0], "it is not read yet");
     let told = kit::until("it to be told", || {
         Some(agent.told(&json!({"event": "tool", "tool": "Bash"}))).filter(|told| !told.is_empty())
     });
