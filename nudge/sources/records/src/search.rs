@@ -187,13 +187,6 @@ pub fn find_records(
             candidates.push(RecordCandidate { id, evidence, score });
         }
     }
-    // Most records share a few letters with any question. Such a record is returned only if none shares a word or a
-    // meaning.
-    let is_answer =
-        |candidate: &RecordCandidate| candidate.evidence.by_meaning() > 0.0 || found.rows.contains_key(&candidate.id);
-    if candidates.iter().any(is_answer) {
-        candidates.retain(|candidate| candidate.score >= CUT || is_answer(candidate));
-    }
     candidates.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.id.cmp(&a.id)));
     let limit = query.limit.min(MAX_RESULTS);
     let mut over_the_cut = candidates.iter().filter(|candidate| candidate.score >= CUT).count();
