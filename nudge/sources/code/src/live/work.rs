@@ -80,7 +80,8 @@ impl RootWorker {
         if is_done { self.idle_time() } else { Duration::ZERO }
     }
 
-    /// Does all the work that fits into `MAX_TIME_OF_ONE_CALL`, in a process that answers one call. A later call does the rest.
+    /// Does all the work that fits into `MAX_TIME_OF_ONE_CALL`, in a process that answers one call. A later call does the
+    /// rest.
     pub fn finish_all(&mut self) {
         let until = Instant::now() + MAX_TIME_OF_ONE_CALL;
         let is_over = || Instant::now() >= until;
