@@ -33,7 +33,7 @@ const LINE_MEAN_MAX: usize = 500;
 const MINIFIED_MIN: usize = 5_000;
 
 /// The version of the facts. Raise it when a change makes the same bytes yield other facts.
-pub const EXTRACTOR: u32 = 6;
+pub const EXTRACTOR: u32 = 7;
 
 /// The reason why a file has no facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -134,7 +134,7 @@ fn parse_with(parser: &mut Parser, src: &str) -> Option<Tree> {
 }
 
 /// Returns true if the path is that of a test file.
-pub(crate) fn is_test_path(path: &str) -> bool {
+pub fn is_test_path(path: &str) -> bool {
     let (folders, file) = path.rsplit_once('/').unwrap_or(("", path));
     let stem = file.split('.').next().unwrap_or(file);
     folders.split('/').any(|folder| matches!(folder, "tests" | "test" | "__tests__" | "spec" | "testing"))

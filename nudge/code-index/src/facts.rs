@@ -122,6 +122,7 @@ pub struct CodeNode {
     pub(crate) qual: NameId,
     pub(crate) signature: NameId,
     pub(crate) doc: NameId,
+    pub(crate) prose: NameId,
     pub(crate) owner: NodeOwner,
     pub(crate) params: (CompactNumber, CompactNumber),
     pub(crate) bases: (CompactNumber, CompactNumber),
@@ -365,16 +366,27 @@ impl FileFacts {
         self.nodes.iter().zip(0..).map(|(node, number)| NodeView::new(self, node, number))
     }
 
+    /// Returns the names that the code of each node calls, as the file writes them: the number of the node, and the name.
+    pub fn called_names(&self) -> impl Iterator<Item = (u32, &str)> {
+        self.calls.iter().filter_map(|call| {
+            let name = match self.exprs.get(call.callee)? {
+                Expr::Name(name) | Expr::Member(_, name) | Expr::Static(_, name) => name,
+                _ => return None,
+            };
+            Some((call.within.get(), self.text_of(name)))
+        })
+    }
+
     /// Returns the number of calls in the file.
     pub fn count_calls(&self) -> usize {
         self.calls.len()
     }
 
-    /// Empties each signature and each documentation for which `secret` returns true.
+    /// Empties each signature, each documentation and the prose of each body for which `secret` returns true.
     pub fn withhold_secrets(&mut self, secret: impl Fn(&str) -> bool) {
         let Self { nodes, names, drifts, .. } = self;
         let mut gone = HashSet::default();
-        for text in nodes.iter_mut().flat_map(|node| [&mut node.signature, &mut node.doc]) {
+        for text in nodes.iter_mut().flat_map(|node| [&mut node.signature, &mut node.doc, &mut node.prose]) {
             if secret(names.get(*text)) {
                 gone.insert(std::mem::replace(text, NameId::NONE));
             }

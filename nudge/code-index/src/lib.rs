@@ -45,7 +45,7 @@ mod resolve;
 mod tests_of;
 
 pub use doc::drift_since;
-pub use extract::{EXTRACTOR, Skip, extract};
+pub use extract::{EXTRACTOR, Skip, extract, is_test_path};
 pub use facts::{CodeNode, DocDrift, DriftRule, FileFacts, Hash, NodeKind, NodeSpan, NodeView, hash};
 pub use index::{
     CalleeSite, CallerList, CallerSite, CodeIndex, EdgeCertainty, IndexQueries, IndexedNode, NodeId, NodeLookup,

@@ -192,10 +192,50 @@ fn facts_of_a_node() {
     assert_eq!(usize::try_from(node.span.byte).ok(), text.find("@deco"), "with its decorators");
 }
 
+/// The words of comments and of messages are for search. A string without a space is a value, and a word with digits
+/// may be part of a credential.
+#[test]
+fn prose_of_a_body() {
+    for (path, text, wanted) in [
+        (
+            "a.py",
+            "def f():\n    '''Does it.'''\n    # The server, again.\n    raise E('it has gone away', \"token\")\n",
+            "the server again has gone away",
+        ),
+        (
+            "a.rs",
+            "/// Outside.\nfn f() { /* An inner one */ g(\"was not read, nor that x4y\"); }",
+            "inner one was not read nor that",
+        ),
+        ("a.ts", "function f() { g(() => { /* deep down */ }); return `at ${a()} past noon`; }", "deep down past noon"),
+        (
+            "a.go",
+            "package a\nfunc f() error {\n\t// Gone by now.\n\treturn errors.New(\"no such queue\")\n}\n",
+            "gone now such queue",
+        ),
+        ("A.java", "class A { /** Not this. */ int f() { throw new E(\"out of stock\"); } }", "out stock"),
+        (
+            "a.c",
+            "int f(void) {\n  /* caller frees it */\n  die(\"cannot map file\");\n}\n",
+            "caller frees cannot map file",
+        ),
+    ] {
+        let facts = extract(path, text.as_bytes()).expect("a file");
+        let node = facts.nodes().find(|node| node.name() == "f").expect("f");
+        assert_eq!(node.prose(), wanted, "{path}");
+    }
+    let words: String = (0..100).map(|number| format!("word{} ", "x".repeat(number % 20))).collect();
+    let facts =
+        extract("a.py", format!("def f():\n    # {words}\n    # alpha beta\n    pass\n").as_bytes()).expect("a file");
+    let prose = facts.node_by_number(0).expect("f").prose();
+    assert!(prose.len() <= 400 && prose.starts_with("word wordx "), "{prose}");
+}
+
 #[test]
 fn signatures_are_whole() {
     for (path, text, wanted) in [
         ("a.rs", "fn f() -> Option<u8> { None }", "fn f() -> Option<u8>"),
+        ("a.py", "def f(a):\n    # Why.\n    # More.\n    return a\n", "def f(a)"),
         ("a.ts", "const f = (a: number): Array<number> => [a];", "f = (a: number): Array<number>"),
         ("a.ts", "export function g<T>(x: T): T {\n  return x;\n}", "function g<T>(x: T): T"),
         ("a.py", "class C(\n    A,\n): pass", "class C( A, )"),

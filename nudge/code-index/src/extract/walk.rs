@@ -55,6 +55,8 @@ pub(crate) struct TreeWalk<'a> {
     /// The names that the code assigns again: name, offset and value.
     pub anew: Vec<(NameId, u32, ExprId)>,
     comments: Vec<DocComment>,
+    /// The words of comments and messages in the functions, by the number of the node.
+    prose: HashMap<u32, String, FixedState>,
     /// The complete documentation of the last node, before it is cut.
     doc: String,
     twins: HashMap<NameId, u32, FixedState>,
@@ -96,6 +98,7 @@ impl<'a> TreeWalk<'a> {
             skip: false,
             anew: Vec::new(),
             comments: Vec::new(),
+            prose: HashMap::default(),
             doc: String::new(),
             twins: HashMap::default(),
             depth: 0,
@@ -114,6 +117,9 @@ impl<'a> TreeWalk<'a> {
             self.skip = false;
             if row.comment {
                 self.note_comment(node);
+                self.note_prose(node);
+            } else if row.string {
+                self.note_prose(node);
             } else if row.branch {
                 self.count_branch();
             }
@@ -159,6 +165,21 @@ impl<'a> TreeWalk<'a> {
         let within = self.current_node();
         if let Some(node) = self.facts.nodes.get_mut(within as usize) {
             node.complexity += 1;
+        }
+    }
+
+    /// Notes the words of a comment or a message in the body of a function. People describe there what the code does.
+    fn note_prose(&mut self, node: Syntax<'_>) {
+        let within = self.current_node();
+        let Some(function) = self.facts.nodes.get(within as usize) else { return };
+        if !matches!(function.kind, NodeKind::Function | NodeKind::Method) {
+            return;
+        }
+        let text = self.node_text(node);
+        let doc = self.names.get(function.doc).lines().next().unwrap_or_default();
+        // A Python string may be the documentation, which is noted already.
+        if doc.is_empty() || !text.contains(doc) {
+            super::text::add_prose(text, self.prose.entry(within).or_default());
         }
     }
 
@@ -295,7 +316,7 @@ impl<'a> TreeWalk<'a> {
         let qual = self.qualify_name(owner, draft.name);
         let whole = draft.whole;
         let from = self.marked_from.take().unwrap_or_else(|| start_byte(whole)).min(start_byte(whole));
-        let sig_end = draft.body.map_or(whole.end_byte(), |body| body.start_byte());
+        let sig_end = draft.body.map_or(whole.end_byte(), |body| self.signature_end(body));
         let signature = super::text::clean_signature(self.text_between(whole.start_byte(), sig_end));
         let bytes = self.node_text(whole).as_bytes();
         self.doc = draft.doc.unwrap_or_default();
@@ -325,6 +346,7 @@ impl<'a> TreeWalk<'a> {
             qual,
             signature: self.names.intern_text(&signature),
             doc,
+            prose: NameId::NONE,
             owner,
             params: (CompactNumber::new(0), CompactNumber::new(0)),
             bases: (CompactNumber::new(0), CompactNumber::new(0)),
@@ -336,6 +358,14 @@ impl<'a> TreeWalk<'a> {
             self.add_binding(draft.name, from, to, from, BindingTarget::Node(number));
         }
         number
+    }
+
+    /// Returns the end of the declaration before a body. In Python, the comments at the beginning of a body stand before
+    /// it in the syntax tree.
+    fn signature_end(&self, body: Syntax<'_>) -> usize {
+        let comments = std::iter::successors(body.prev_sibling(), Syntax::prev_sibling);
+        let comments = comments.take_while(|node| self.grammar.row_of(*node).comment);
+        comments.last().map_or(body.start_byte(), |first| first.start_byte())
     }
 
     /// Returns the name with the names of its owners before it. The second node with the same name gets the suffix
@@ -475,7 +505,10 @@ impl<'a> TreeWalk<'a> {
         self.facts.calls.push(CallFact { within, callee, byte, line, macro_ });
     }
 
-    pub fn into_facts(self) -> FileFacts {
+    pub fn into_facts(mut self) -> FileFacts {
+        for (node, prose) in std::mem::take(&mut self.prose) {
+            self.facts.nodes[node as usize].prose = self.names.intern_text(&prose);
+        }
         let mut facts = self.facts;
         facts.rest = super::takes::hash_rest(self.src, &facts.nodes);
         facts.names = self.names.into_table();

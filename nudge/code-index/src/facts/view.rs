@@ -46,6 +46,12 @@ impl<'a> NodeView<'a> {
         Some(self.facts.text_of(self.node.doc)).filter(|doc| !doc.is_empty())
     }
 
+    /// Returns the words of the comments and messages in the body of a function, in lower case, at most 400 bytes. They
+    /// are for search alone.
+    pub fn prose(&self) -> &'a str {
+        self.facts.text_of(self.node.prose)
+    }
+
     /// Returns the stored node itself.
     pub fn node(&self) -> &'a CodeNode {
         self.node

@@ -77,6 +77,8 @@ pub(crate) struct SyntaxRow {
     pub shape: Option<SyntaxShape>,
     pub branch: bool,
     pub comment: bool,
+    /// True for a string, but not for its parts.
+    pub string: bool,
     pub inside: WalkExtent,
 }
 
@@ -102,6 +104,7 @@ impl Grammar {
                 row.visit = spec.visits.iter().find(|(name, _)| *name == kind).map(|(_, visit)| *visit);
                 row.branch = spec.branches.contains(&kind);
                 row.comment = spec.comments.contains(&kind);
+                row.string = is_string(kind);
                 if row.comment || spec.leaves.contains(&kind) {
                     row.inside = WalkExtent::Nothing;
                 } else if spec.heads.contains(&kind) {
@@ -118,8 +121,20 @@ impl Grammar {
     }
 
     pub fn row_of(&self, node: Node<'_>) -> &SyntaxRow {
-        const NONE: SyntaxRow =
-            SyntaxRow { visit: None, shape: None, branch: false, comment: false, inside: WalkExtent::All };
+        const NONE: SyntaxRow = SyntaxRow {
+            visit: None,
+            shape: None,
+            branch: false,
+            comment: false,
+            string: false,
+            inside: WalkExtent::All,
+        };
         self.rows.get(usize::from(node.kind_id())).unwrap_or(&NONE)
     }
+}
+
+/// Returns true for the kind of a whole string. All grammars have `string` in the names of strings and of their parts.
+fn is_string(kind: &str) -> bool {
+    let is_part = ["content", "fragment", "start", "end", "interpolation"].iter().any(|part| kind.ends_with(part));
+    kind.contains("string") && !is_part && !kind.starts_with("concatenated")
 }

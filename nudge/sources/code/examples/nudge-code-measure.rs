@@ -24,9 +24,15 @@ fn main() -> Result<(), Failed> {
         let status = ask(&*source, &project, "status", json!({}))?;
         println!("{what:<22} {:>9.1}", begun.elapsed().as_secs_f64() * 1e3);
         if what == "warm" {
+            let begun = Instant::now();
+            ask(&*source, &project, "search", json!({"query": "why does the test fail"}))?;
+            println!("{:<22} {:>9.1}", "first search", begun.elapsed().as_secs_f64() * 1e3);
+            let searched = ask(&*source, &project, "status", json!({}))?;
             let [files, nodes, memory] =
                 ["files", "nodes", "memory"].map(|name| status[name].as_u64().unwrap_or_default());
-            println!("{files} files, {nodes} nodes, {} bytes a node", memory / nodes.max(1));
+            let nodes = nodes.max(1);
+            let with_texts = searched["memory"].as_u64().unwrap_or_default() / nodes;
+            println!("{files} files, {nodes} nodes, {} bytes a node, {with_texts} after a search", memory / nodes);
             calls(&*source, &project)?;
         }
         source.close();
@@ -52,7 +58,18 @@ fn calls(source: &dyn Source, project: &Path) -> Result<(), Failed> {
         println!("{name:<22} {:>9.3} p50 {:>9.3} p99", percentile(50), percentile(99));
         Ok(())
     };
-    let queries = ["get", "parse", "test", "read file", "http server handler", "x", "set_value", "GetItem", "zzzz"];
+    let queries = [
+        "get",
+        "parse",
+        "test",
+        "read file",
+        "http server handler",
+        "x",
+        "set_value",
+        "GetItem",
+        "zzzz",
+        "why is the cookie dropped when the session is empty?",
+    ];
     each("search", "search", &queries.map(|query| json!({"query": query})))?;
     each("node", "node", &ids.iter().map(|id| json!({"id": id})).collect::<Vec<_>>())?;
     let prompts = [

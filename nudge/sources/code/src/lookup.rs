@@ -11,7 +11,7 @@ use nudge_secrets::SecretGuard;
 
 use crate::live::state::RootState;
 use crate::live::{FileFreshness, LiveRoot};
-use crate::search::NameQuery;
+use crate::search::NodeQuery;
 use crate::shown::{self, AnswerView, FreshAnswer};
 use crate::stamp;
 
@@ -152,8 +152,8 @@ impl NodeRef {
             }
             None => Vec::new(),
         };
-        let query = NameQuery { text: last, kind: None, path: None, limit: NEAR };
-        near.extend(state.names.find(&state.index, &query).0.iter().map(|hit| shown::to_node_id(hit.path, &hit.view)));
+        let query = NodeQuery { text: last, kind: None, path: None, limit: NEAR };
+        near.extend(state.words.find(&state.index, &query).0.iter().map(|hit| shown::to_node_id(hit.path, &hit.view)));
         near.dedup();
         near.truncate(NEAR);
         let what = match (&self.path, in_file) {

@@ -14,7 +14,7 @@ use crate::live::state::RootState;
 use crate::live::{FileFreshness, LiveRoot};
 use crate::method::{FILE, NODE};
 use crate::prompt::{NodeCandidate, WantedNodes, find_candidates};
-use crate::search::NameQuery;
+use crate::search::NodeQuery;
 use crate::shown::{self, AnswerView};
 use crate::source::{CodeSource, SOURCE};
 
@@ -26,8 +26,8 @@ const MAX_EDITED: usize = 3;
 const GO_BY: &str = "it was edited, and others go by what it was";
 /// The share of an answer's bytes that nodes may take, in percent.
 const MAX_PERCENT: usize = 60;
-/// The lowest score of a search hit that is offered for a question.
-const RECALLED: f64 = 0.6;
+/// A search hit with a lower score is told as weak.
+const WEAK: f64 = 0.25;
 /// The words of a command line that show that it runs tests.
 const RUNNERS: [&str; 10] = ["pytest", "test", "jest", "vitest", "unittest", "nextest", "mocha", "tox", "nox", "check"];
 /// The names of tools that only read files.
@@ -42,7 +42,12 @@ pub fn make_offers(code: &CodeSource, request: &SuggestRequest) -> SourceOffers 
         code.begin_around(&request.context);
         return SourceOffers::default();
     }
-    let Some(live) = code.alive_or_kept(&request.context) else { return SourceOffers::default() };
+    // A question is asked on purpose, so it starts the index of the project. An event only uses one that is there.
+    let live = match request.moment {
+        SuggestMoment::Recall if request.context.cwd().is_some() => code.find_live(None, &request.context).ok(),
+        _ => code.alive_or_kept(&request.context),
+    };
+    let Some(live) = live else { return SourceOffers::default() };
     let mut left = match request.moment {
         SuggestMoment::Prompt | SuggestMoment::Failure | SuggestMoment::Tool => offer_edits(&live, request),
         SuggestMoment::Recall | SuggestMoment::Start | SuggestMoment::Stop => SourceOffers::default(),
@@ -57,6 +62,7 @@ pub fn make_offers(code: &CodeSource, request: &SuggestRequest) -> SourceOffers 
             })
         }
         SuggestMoment::Recall => {
+            live.index_texts();
             offer_nodes(&live, request, request.limit.min(MAX_NODES), |state| recall_nodes(&live, state, &request.text))
         }
         SuggestMoment::Failure | SuggestMoment::Tool | SuggestMoment::Start | SuggestMoment::Stop => {
@@ -75,18 +81,19 @@ fn is_test(command: Option<&str>) -> bool {
 /// Finds the nodes that a question mentions, and the nodes that a search finds for it.
 fn recall_nodes(live: &LiveRoot, state: &RootState, text: &str) -> Vec<NodeCandidate> {
     let mut found = find_candidates(live, state, text, &[], WantedNodes::Anything);
-    let (hits, _) = state.names.find(&state.index, &NameQuery { text, kind: None, path: None, limit: MAX_NODES });
-    for hit in hits.into_iter().filter(|hit| hit.score >= RECALLED) {
+    let (hits, _) = state.words.find(&state.index, &NodeQuery { text, kind: None, path: None, limit: MAX_NODES });
+    for hit in hits {
         let nudge_code_index::NodeLookup::One(id) = state.index.by_name(hit.path, hit.view.qual()) else { continue };
         if !found.iter().any(|candidate| candidate.id == id) {
             found.push(NodeCandidate {
                 id,
                 score: hit.score,
                 parts: ScoreParts::from([("name", hit.score)]),
-                reason: hit.reason,
+                reason: if hit.score < WEAK { format!("weak: {}", hit.reason) } else { hit.reason },
             });
         }
     }
+    found.sort_by(|candidate, other| other.score.total_cmp(&candidate.score));
     found
 }
 

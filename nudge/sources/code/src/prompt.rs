@@ -9,7 +9,7 @@ use foldhash::fast::FixedState;
 use nudge_code_index::{NodeId, NodeLookup};
 use nudge_core::explain::ScoreParts;
 use nudge_core::text::{after_mark, before_mark};
-use nudge_core::words::{WordWeight, split_words};
+use nudge_core::words::{TextWord, WordWeight, split_words};
 
 use crate::live::LiveRoot;
 use crate::live::state::RootState;
@@ -253,10 +253,10 @@ impl PromptFinder<'_> {
     /// Adds the nodes whose names consist only of these words. With `all`, adds the nodes whose names consist of all
     /// these words, in this order.
     fn take_said(&mut self, text: &str, all: bool) {
-        let said: HashSet<String, FixedState> = split_words(text)
+        let said: HashMap<Box<str>, TextWord, FixedState> = split_words(text)
             .into_iter()
             .filter(|word| word.weight() == WordWeight::Full && word.folded.len() > 2)
-            .map(|word| word.folded.into())
+            .map(|word| (word.folded.clone(), word))
             .take(MAX_WORDS)
             .collect();
         if said.len() < 2 {
@@ -264,8 +264,8 @@ impl PromptFinder<'_> {
         }
         let wanted: Vec<String> = if all { split_name(text) } else { Vec::new() };
         let mut counts: BTreeMap<(&str, u32), usize> = BTreeMap::new();
-        for word in &said {
-            for (path, node) in self.state.names.nodes_with(word).take(MAX_NAMES) {
+        for word in said.values() {
+            for (path, node) in self.state.words.nodes_with(word).take(MAX_NAMES) {
                 *counts.entry((path, node)).or_default() += 1;
             }
         }
@@ -275,7 +275,7 @@ impl PromptFinder<'_> {
                 continue;
             };
             let own = split_name(view.name());
-            let is_meant = if all { own == wanted } else { own.iter().all(|part| said.contains(part)) };
+            let is_meant = if all { own == wanted } else { own.iter().all(|part| said.contains_key(&**part)) };
             if is_meant && let NodeLookup::One(id) = self.state.index.by_name(path, view.qual()) {
                 same.entry(own.join(" ")).or_default().push(id);
             }

@@ -121,6 +121,41 @@ fn names_are_found_by_their_words() {
     assert_eq!(code.tell("search", json!({"query": "zebra"}))["nodes"], json!([]));
 }
 
+/// A question names no definition. Its words are in documentation, in comments and messages of a body, in calls, and in
+/// the path.
+#[test]
+fn a_question_finds_what_code_says_of_itself() {
+    let lab = Lab::new();
+    lab.write("setup.py", "");
+    lab.write(
+        "shop/pool.py",
+        "def acquire(self):\n    \"\"\"Hand out a connection.\"\"\"\n    ping(self)\n\n\ndef ping(self):\n    pass\n",
+    );
+    lab.write(
+        "shop/job.py",
+        "def run(job):\n    # A deadlock: roll back, and begin once more.\n    job()\n\n\ndef redeem(code):\n    raise \
+         ValueError('the coupon has expired')\n\n\ndef unlock():\n    return ask('marzipan')\n",
+    );
+    lab.write(
+        "tests/test_pool.py",
+        "def test_handing_out():\n    \"\"\"Hand out a connection twice.\"\"\"\n    pass\n",
+    );
+    let code = lab.alone();
+    for (query, first, reason) in [
+        ("who hands out connections?", "node:shop/pool.py:acquire", "documentation has hands, connections"),
+        ("where do we go on after deadlocks?", "node:shop/job.py:run", "body has deadlocks"),
+        ("customers complain that their coupon expired", "node:shop/job.py:redeem", "body has coupon, expired"),
+        ("which test hands out connections?", "node:tests/test_pool.py:test_handing_out", "name has test, hands"),
+        ("how does the pool ping?", "node:shop/pool.py:ping", "name has ping"),
+    ] {
+        let told = code.tell("search", json!({"query": query}));
+        assert_eq!(told["nodes"][0]["id"], first, "{query}: {told:#}");
+        assert!(told["nodes"][0]["reason"].as_str().unwrap().starts_with(reason), "{query}: {told:#}");
+    }
+    let told = code.tell("search", json!({"query": "marzipan"}));
+    assert_eq!(told["nodes"], json!([]), "a string of one word is a value, and may be a password");
+}
+
 #[test]
 fn the_tests_of_what_has_changed() {
     let lab = shop();

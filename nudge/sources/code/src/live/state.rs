@@ -11,7 +11,7 @@ use nudge_code_index::{
 use nudge_core::clock::Millis;
 
 use crate::live::watch::WatchMode;
-use crate::search::NameIndex;
+use crate::search::NodeTextIndex;
 use crate::stamp::FileMarks;
 
 /// At most this many earlier versions of files are remembered, each with its facts. With these facts, a switch back to
@@ -91,8 +91,8 @@ pub enum ReadResult {
 pub struct RootState {
     /// The facts of the files.
     pub index: CodeIndex,
-    /// The names of the nodes, for search.
-    pub names: NameIndex,
+    /// The words of the nodes, for search.
+    pub words: NodeTextIndex,
     /// Every file that was read.
     pub files: HashMap<Box<str>, LastRead, FixedState>,
     /// The queue of files that wait to be read.
@@ -187,7 +187,7 @@ impl RootState {
         if old == new {
             return false;
         }
-        self.names.replace_file(path, old.as_deref(), new.as_deref());
+        self.words.replace_file(path, old.as_deref(), new.as_deref());
         for (facts, sign) in [(&old, -1), (&new, 1)] {
             let size = facts.as_ref().map_or((0, 0), |facts| (facts.len(), facts.memory_bytes()));
             self.nodes = self.nodes.saturating_add_signed(sign * size.0.cast_signed());

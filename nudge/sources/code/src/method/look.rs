@@ -16,7 +16,7 @@ use super::{CallRoot, CodeCallersParams, CodeFileParams, CodeNodeParams, CodeSea
 use crate::live::FileFreshness;
 use crate::live::state::RootState;
 use crate::lookup::to_safe_text;
-use crate::search::NameQuery;
+use crate::search::NodeQuery;
 use crate::shown::{self, AnswerView, BriefNode, FreshAnswer, ShownCall, ShownNode, first_line};
 use crate::source::CodeSource;
 
@@ -195,9 +195,10 @@ impl CodeSource {
         }
         let path = path.as_deref().map(compile_glob).transpose()?;
         let here = CallRoot::resolve_root(self, root.as_deref(), context)?;
+        here.live.index_texts();
         shown::answer_fresh(&here.live, &[], |view| {
-            let query = NameQuery { text: &query, kind, path: path.as_ref(), limit: most.get() };
-            let (hits, omitted) = view.state.names.find(&view.state.index, &query);
+            let query = NodeQuery { text: &query, kind, path: path.as_ref(), limit: most.get() };
+            let (hits, omitted) = view.state.words.find(&view.state.index, &query);
             let node = |hit: &crate::search::NodeHit<'_>| FoundNode {
                 node: BriefNode::from_view(hit.path, &hit.view),
                 doc: hit.view.doc().map(first_line),

@@ -76,7 +76,7 @@ impl CodeSource {
                 WatchMode::Once => "none: no server runs".to_owned(),
             },
             cache: live.cache_status(),
-            memory: state.index.memory_bytes(),
+            memory: state.index.memory_bytes() + state.words.memory_bytes(),
             last_error: state.last_error.clone(),
             as_of: live.as_of(&state),
         })
