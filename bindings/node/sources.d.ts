@@ -239,7 +239,7 @@ export interface RecordsSource {
 
 /** Params of `code.search`. */
 export interface CodeSearchParams {
-  /** A name, parts of it, or words. */
+  /** A question in your words, or a name or parts of it. */
   readonly query: string
   /** Only these. */
   readonly kind?: 'function' | 'method' | 'class' | 'trait' | 'type' | 'module' | 'macro' | 'variant' | 'constant' | null
@@ -344,7 +344,7 @@ export interface CodeRefreshParams {
  * nudge_code_tests what to run after an edit.
  */
 export interface CodeSource {
-  /** Definitions by the words of their names, in this project: signature, place, why it fits. */
+  /** Definitions in this project, by a question or a name: signature, place, why it fits. */
   search(params: CodeSearchParams): Answer
   /**
    * One definition as it stands now: signature, doc, callers, what it calls, its tests, whether its doc is

@@ -29,7 +29,13 @@ const SECTIONS: [(&str, &[&str]); 8] = [
     ),
     (
         "Code",
-        &["nudge/sources/code/src/prompt.rs", "nudge/sources/code/src/search.rs", "nudge/sources/code/src/offer.rs"],
+        &[
+            "nudge/sources/code/src/prompt.rs",
+            "nudge/sources/code/src/search/fields.rs",
+            "nudge/sources/code/src/search/query.rs",
+            "nudge/sources/code/src/search.rs",
+            "nudge/sources/code/src/offer.rs",
+        ],
     ),
     (
         "Brain",

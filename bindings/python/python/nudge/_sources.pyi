@@ -303,9 +303,9 @@ class CodeSource:
         root: str | None = None,
         context: ContextLike | None = None,
     ) -> dict[str, Any]:
-        """Definitions by the words of their names, in this project: signature, place, why it fits.
+        """Definitions in this project, by a question or a name: signature, place, why it fits.
 
-        `query`: A name, parts of it, or words.
+        `query`: A question in your words, or a name or parts of it.
         `kind`: Only these.
         `path`: Only files that match this glob, such as `src/**/*.py`.
         `limit`: Most results, 1 to 100; 20 when absent.

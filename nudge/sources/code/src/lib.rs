@@ -10,7 +10,7 @@
 //! | `root`, `rules`, `walk` | the folder of a project, the rules for files that are no source, the list of files |
 //! | `stamp`, `cache` | marks that show whether a file has changed; the facts on disk |
 //! | `live` | a root that is kept up to date: its state, its worker, its watch |
-//! | `search`, `prompt` | search by the words of names; the nodes that a text mentions |
+//! | `search`, `prompt` | search by words; the nodes that a text mentions |
 //! | `lookup`, `shown`, `line` | the node that a caller names; the parts of answers; a node in one line |
 //! | `git`, `coverage`, `runner` | differences from HEAD; tests by coverage; the command of the test runner |
 //! | `source`, `method`, `offer`, `report` | the source, its methods, its unasked offers, its reports for people |

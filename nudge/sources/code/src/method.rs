@@ -36,7 +36,7 @@ pub static TABLE: MethodTable<CodeSource> = MethodTable(&[
         method: MethodSpec::new(
             SEARCH,
             "Search code",
-            "Definitions by the words of their names, in this project: signature, place, why it fits.",
+            "Definitions in this project, by a question or a name: signature, place, why it fits.",
             build_schema::<CodeSearchParams>,
         )
         .tool()
@@ -161,7 +161,7 @@ fn deserialize_kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CodeSearchParams {
-    /// A name, parts of it, or words.
+    /// A question in your words, or a name or parts of it.
     pub query: String,
     /// Only these.
     #[serde(default, deserialize_with = "deserialize_kind")]

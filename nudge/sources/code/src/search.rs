@@ -16,7 +16,7 @@ use nudge_code_index::{CodeIndex, FileFacts, NodeKind, NodeView, is_test_path};
 use nudge_core::words::TextWord;
 
 use fields::{NodeField, for_each_field};
-use query::{ParsedQuery, QueryWord};
+use query::{NodeQueryWord, ParsedQuery};
 use terms::{TermId, TermPosting, TermTable};
 pub use words::split_name;
 use words::{fold_name, for_each_word};
@@ -41,7 +41,7 @@ const USUAL_LENGTH: f64 = 30.0;
 pub struct NodeTextIndex {
     /// Is true if the index holds more than names.
     has_texts: bool,
-    files: Vec<Option<IndexedFile>>,
+    files: Vec<Option<SearchedFile>>,
     free: Vec<u32>,
     numbers: HashMap<Arc<str>, u32, FixedState>,
     terms: TermTable,
@@ -60,7 +60,7 @@ struct NameHash {
 
 /// A file of the index.
 #[derive(Debug)]
-struct IndexedFile {
+struct SearchedFile {
     path: Arc<str>,
     path_terms: Box<[TermId]>,
     is_test: bool,
@@ -102,7 +102,7 @@ type NodeKey = (u32, u32);
 
 /// The words of a query that a node has.
 #[derive(Debug, Clone, Copy, Default)]
-struct HeldWords {
+struct HeldTerms {
     /// The sum of the words' weights.
     weight: f64,
     /// The words, one bit each.
@@ -168,7 +168,8 @@ impl NodeTextIndex {
         let mut path_terms = Vec::new();
         for_each_word(path, &mut String::new(), |word| path_terms.extend(self.terms.intern_in_path(word)));
         let path: Arc<str> = path.into();
-        let file = IndexedFile { path: Arc::clone(&path), path_terms: path_terms.into(), is_test: is_test_path(&path) };
+        let file =
+            SearchedFile { path: Arc::clone(&path), path_terms: path_terms.into(), is_test: is_test_path(&path) };
         let number = self.free.pop().unwrap_or_else(|| {
             self.files.push(None);
             u32::try_from(self.files.len() - 1).expect("a project has less than 2^32 files")
@@ -277,8 +278,8 @@ impl NodeTextIndex {
     }
 
     /// Finds the nodes that have words of a query, with the weights of these words.
-    fn rank_by_words(&self, asked: &ParsedQuery<'_>) -> HashMap<NodeKey, HeldWords, FixedState> {
-        let mut found: HashMap<NodeKey, HeldWords, FixedState> = HashMap::default();
+    fn rank_by_words(&self, asked: &ParsedQuery<'_>) -> HashMap<NodeKey, HeldTerms, FixedState> {
+        let mut found: HashMap<NodeKey, HeldTerms, FixedState> = HashMap::default();
         let mut rarest_first: Vec<_> = (0..asked.words.len()).collect();
         rarest_first.sort_by(|a, b| asked.words[*b].rarity.total_cmp(&asked.words[*a].rarity));
         for index in rarest_first {
@@ -312,7 +313,7 @@ impl NodeTextIndex {
     /// Returns the words of a query that the path of a file has, one bit each.
     fn words_in_path(&self, file: u32, asked: &ParsedQuery<'_>) -> u32 {
         let Some(Some(file)) = self.files.get(file as usize) else { return 0 };
-        let has = |word: &QueryWord| word.terms.iter().any(|(term, _)| file.path_terms.contains(term));
+        let has = |word: &NodeQueryWord| word.terms.iter().any(|(term, _)| file.path_terms.contains(term));
         asked.words.iter().enumerate().filter(|(_, word)| has(word)).fold(0, |bits, (index, _)| bits | 1 << index)
     }
 

@@ -147,7 +147,10 @@ fn is_worth_a_word(hit: &RecordHit) -> bool {
 fn build_offer(hit: RecordHit, now: i64) -> Offer {
     let RecordHit { record, relevance, weak, explain, elsewhere, .. } = hit;
     let (why, parts) = explain.map(|why| (format_reason(&why), why.parts)).unwrap_or_default();
-    let why = weak.map_or(why.clone(), |weak| format!("weak: {weak}; {why}"));
+    let why = match weak {
+        Some(weak) => format!("weak: {weak}; {why}"),
+        None => why,
+    };
     let updated_at = rfc3339::parse(&record.updated_at).unwrap_or(now);
     let place = if elsewhere { format!(", in {}", record.project) } else { String::new() };
     let body = if record.body.is_empty() { String::new() } else { format!(": {}", one_line(&record.body, BODY_CHARS)) };

@@ -5,6 +5,13 @@ use nudge_code_index::NodeView;
 /// The most bytes of a documentation that are read. The beginning says what a node is for.
 const DOC_BYTES: usize = 600;
 
+/// The weight of a word in a name (`IN_NAME`), in the names of the owners (`IN_OWNER`), in the signature, the
+/// documentation or the prose of the body (`IN_TEXT`), or in the name of a called function (`IN_CALL`).
+const IN_NAME: f64 = 3.0;
+const IN_OWNER: f64 = 1.5;
+const IN_TEXT: f64 = 1.0;
+const IN_CALL: f64 = 0.4;
+
 /// A field of a node, in the order in which a reason names the fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NodeField {
@@ -23,13 +30,13 @@ pub enum NodeField {
 }
 
 impl NodeField {
-    /// Returns the weight of a word in the field. A word in the name counts as much as three in the signature.
+    /// Returns the weight of a word in the field.
     pub fn weight(self) -> f64 {
         match self {
-            Self::Name => 3.0,
-            Self::Owner => 1.5,
-            Self::Signature | Self::Doc | Self::Prose => 1.0,
-            Self::Called => 0.4,
+            Self::Name => IN_NAME,
+            Self::Owner => IN_OWNER,
+            Self::Signature | Self::Doc | Self::Prose => IN_TEXT,
+            Self::Called => IN_CALL,
         }
     }
 

@@ -6,7 +6,7 @@ use nudge_core::words::{TextWord, WordWeight, split_words};
 use super::fields::{NodeField, for_each_field};
 use super::terms::{TermId, TermTable};
 use super::words::{fold_name, for_each_word, split_name};
-use super::{HeldWords, IndexedFile, to_f64};
+use super::{HeldTerms, SearchedFile, to_f64};
 
 /// The most words of a query. If there are more, the rarest words that some node has are searched.
 const MAX_WORDS: usize = 24;
@@ -35,7 +35,7 @@ const NAMED_TEST: f64 = 0.9;
 pub struct ParsedQuery<'a> {
     text: &'a str,
     /// The words, at most 24.
-    pub words: Vec<QueryWord>,
+    pub words: Vec<NodeQueryWord>,
     /// The whole query as one word: in lower case, without separators. Empty if the query is too long for a name.
     pub whole: String,
     /// The sum of the words' rarities.
@@ -44,7 +44,7 @@ pub struct ParsedQuery<'a> {
 }
 
 /// A word of a query.
-pub struct QueryWord {
+pub struct NodeQueryWord {
     text: Box<str>,
     /// The terms of the nodes that match the word, each with a factor from 0 to 1. The exact term comes first.
     pub terms: Vec<(TermId, f64)>,
@@ -73,7 +73,7 @@ impl<'a> ParsedQuery<'a> {
             all.retain(says_something);
         }
         let is_typed = all.len() <= MAX_TYPED;
-        let mut words: Vec<_> = all.into_iter().map(|word| QueryWord::find(word, is_typed, terms, nodes)).collect();
+        let mut words: Vec<_> = all.into_iter().map(|word| NodeQueryWord::find(word, is_typed, terms, nodes)).collect();
         if words.len() > MAX_WORDS {
             words.sort_by(|a, b| (a.nodes == 0).cmp(&(b.nodes == 0)).then(b.rarity.total_cmp(&a.rarity)));
             words.truncate(MAX_WORDS);
@@ -89,7 +89,7 @@ impl<'a> ParsedQuery<'a> {
     }
 
     /// Returns the words that have these bits.
-    pub fn words_of(&self, bits: u32) -> impl Iterator<Item = &QueryWord> {
+    pub fn words_of(&self, bits: u32) -> impl Iterator<Item = &NodeQueryWord> {
         self.words.iter().enumerate().filter(move |(index, _)| bits & 1 << index != 0).map(|(_, word)| word)
     }
 
@@ -105,7 +105,7 @@ impl<'a> ParsedQuery<'a> {
     }
 
     /// Returns the score of a node, from 0 to 1.
-    pub fn score_node(&self, file: &IndexedFile, view: &NodeView<'_>, held: HeldWords) -> f64 {
+    pub fn score_node(&self, file: &SearchedFile, view: &NodeView<'_>, held: HeldTerms) -> f64 {
         let is_test = (file.is_test || view.is_test()) && !self.asks_for_tests;
         if self.is_name_of(view) {
             let score = if self.is_same(view) { SAME } else { SAME_BUT_FOR_CASE };
@@ -125,7 +125,7 @@ impl<'a> ParsedQuery<'a> {
     }
 
     /// Says where the words of the query are.
-    pub fn reason(&self, file: &IndexedFile, facts: &FileFacts, view: &NodeView<'_>, terms: &TermTable) -> String {
+    pub fn reason(&self, file: &SearchedFile, facts: &FileFacts, view: &NodeView<'_>, terms: &TermTable) -> String {
         if self.is_same(view) {
             return "the very name".to_owned();
         }
@@ -152,7 +152,7 @@ impl<'a> ParsedQuery<'a> {
     }
 }
 
-impl QueryWord {
+impl NodeQueryWord {
     /// Finds the nodes that match a word. If `is_typed` is true, or if no node has the word, the word may be the
     /// beginning of a node's word.
     fn find(word: TextWord, is_typed: bool, terms: &TermTable, all_nodes: usize) -> Self {
