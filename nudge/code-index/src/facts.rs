@@ -369,9 +369,9 @@ impl FileFacts {
     /// Returns the names that the code of each node calls, as the file writes them: the number of the node, and the name.
     pub fn called_names(&self) -> impl Iterator<Item = (u32, &str)> {
         self.calls.iter().filter_map(|call| {
-            let name = match self.exprs.get(call.callee)? {
-                Expr::Name(name) | Expr::Member(_, name) | Expr::Static(_, name) => name,
-                _ => return None,
+            let (Expr::Name(name) | Expr::Member(_, name) | Expr::Static(_, name)) = self.exprs.get(call.callee)?
+            else {
+                return None;
             };
             Some((call.within.get(), self.text_of(name)))
         })

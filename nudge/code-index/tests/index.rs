@@ -224,7 +224,7 @@ fn prose_of_a_body() {
         let node = facts.nodes().find(|node| node.name() == "f").expect("f");
         assert_eq!(node.prose(), wanted, "{path}");
     }
-    let words: String = (0..100).map(|number| format!("word{} ", "x".repeat(number % 20))).collect();
+    let words = (0..100).map(|number| format!("word{}", "x".repeat(number % 20))).collect::<Vec<_>>().join(" ");
     let facts =
         extract("a.py", format!("def f():\n    # {words}\n    # alpha beta\n    pass\n").as_bytes()).expect("a file");
     let prose = facts.node_by_number(0).expect("f").prose();

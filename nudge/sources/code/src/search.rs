@@ -135,7 +135,9 @@ impl NodeTextIndex {
             self.for_each_term(old, |_, term, _, _| gone.push(term));
             gone.sort_unstable();
             gone.dedup();
-            gone.into_iter().for_each(|term| self.terms.remove_file(term, number));
+            for term in gone {
+                self.terms.remove_file(term, number);
+            }
             self.terms.drop_unused();
             self.names.retain(|name| name.file != number);
         }
@@ -153,7 +155,9 @@ impl NodeTextIndex {
         self.for_each_term(new, |node, term, weight, is_in_name| {
             postings.push((term, TermPosting::new(number, node, weight, is_in_name)));
         });
-        postings.into_iter().for_each(|(term, posting)| self.terms.add(term, posting));
+        for (term, posting) in postings {
+            self.terms.add(term, posting);
+        }
         self.names.extend(new.nodes().map(|view| NameHash {
             hash: hash_name(&fold_name(view.name())),
             file: number,
@@ -265,7 +269,7 @@ impl NodeTextIndex {
         hits.truncate(query.limit);
         let hits = hits.into_iter().map(|(score, file, facts, view)| {
             let reason = asked.reason(file, facts, &view, &self.terms);
-            NodeHit { path: &*file.path, view, score, reason }
+            NodeHit { path: &file.path, view, score, reason }
         });
         (hits.collect(), omitted)
     }
