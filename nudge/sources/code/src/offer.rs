@@ -26,8 +26,9 @@ const MAX_EDITED: usize = 3;
 const GO_BY: &str = "it was edited, and others go by what it was";
 /// The share of an answer's bytes that nodes may take, in percent.
 const MAX_PERCENT: usize = 60;
-/// A search hit with a lower score is told as weak.
-const WEAK: f64 = 0.25;
+/// A search hit with a lower score is told as weak. `MAX_WEAK` limits such hits, because each costs a line.
+const WEAK: f64 = 0.15;
+const MAX_WEAK: usize = 2;
 /// The words of a command line that show that it runs tests.
 const RUNNERS: [&str; 10] = ["pytest", "test", "jest", "vitest", "unittest", "nextest", "mocha", "tox", "nox", "check"];
 /// The names of tools that only read files.
@@ -42,9 +43,8 @@ pub fn make_offers(code: &CodeSource, request: &SuggestRequest) -> SourceOffers 
         code.begin_around(&request.context);
         return SourceOffers::default();
     }
-    // A question is asked on purpose, so it starts the index of the project. An event only uses one that is there.
     let live = match request.moment {
-        SuggestMoment::Recall if request.context.cwd().is_some() => code.find_live(None, &request.context).ok(),
+        SuggestMoment::Recall => code.find_for_question(&request.context),
         _ => code.alive_or_kept(&request.context),
     };
     let Some(live) = live else { return SourceOffers::default() };
@@ -82,7 +82,14 @@ fn is_test(command: Option<&str>) -> bool {
 fn recall_nodes(live: &LiveRoot, state: &RootState, text: &str) -> Vec<NodeCandidate> {
     let mut found = find_candidates(live, state, text, &[], WantedNodes::Anything);
     let (hits, _) = state.words.find(&state.index, &NodeQuery { text, kind: None, path: None, limit: MAX_NODES });
+    let mut weak = 0;
     for hit in hits {
+        if hit.score < WEAK {
+            weak += 1;
+            if weak > MAX_WEAK {
+                break;
+            }
+        }
         let nudge_code_index::NodeLookup::One(id) = state.index.by_name(hit.path, hit.view.qual()) else { continue };
         if !found.iter().any(|candidate| candidate.id == id) {
             found.push(NodeCandidate {

@@ -185,6 +185,17 @@ impl CodeSource {
         Some(live)
     }
 
+    /// Finds the root around the caller for a question to all sources. A process without a session reads the stored index,
+    /// if there is one.
+    pub(crate) fn find_for_question(&self, context: &Context) -> Option<Arc<LiveRoot>> {
+        if !self.is_alone {
+            return self.alive_or_kept(context);
+        }
+        let cwd = context.cwd().filter(|_| self.is_on)?;
+        self.root_of(Path::new(cwd)).ok().filter(|root| IndexCache::is_kept(&self.caches, root))?;
+        self.find_live(None, context).ok()
+    }
+
     /// Makes the root around the caller live, if there is a root.
     pub(crate) fn begin_around(&self, context: &Context) {
         let Some(cwd) = context.cwd().filter(|_| self.is_on && !self.is_alone) else { return };

@@ -68,7 +68,9 @@ impl<'a> ParsedQuery<'a> {
             all.append(&mut found);
         });
         let asks_for_tests = all.iter().any(|word| &*word.stem == "test");
-        let says_something = |word: &TextWord| word.weight() != WordWeight::Nothing;
+        // A single letter, such as `I`, is a name only where nothing else is asked.
+        let is_letter = |word: &TextWord| word.folded.chars().nth(1).is_none() && word.folded.is_ascii();
+        let says_something = |word: &TextWord| word.weight() != WordWeight::Nothing && !is_letter(word);
         if all.iter().any(says_something) {
             all.retain(says_something);
         }

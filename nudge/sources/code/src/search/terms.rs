@@ -248,10 +248,10 @@ mod tests {
         table.drop_unused();
         assert_eq!((table.by_spelling.len(), table.by_stem.len(), table.find("kept")), (1, 1, Some(kept)));
         assert_eq!(table.find("word7"), None);
-        let path = table.intern_in_path("folder");
+        let path = table.intern_in_path("src");
         table.unused = MANY_UNUSED;
         table.drop_unused();
-        assert_eq!(table.find("folder"), Some(path[0]), "a path has it");
+        assert_eq!(table.find("src"), Some(path[0]), "a path has it");
         let before = table.postings.len();
         table.intern("again");
         assert_eq!(table.postings.len(), before, "the number of a dropped term is given again");
