@@ -152,7 +152,7 @@ class Reading(Web):
         self.call("suggest", event="start", client_session="s", context={"cwd": "/work/web", "repo": "a/b", "branch": "x"})
         page = self.open()
         expect(page.locator("#found")).to_contain_text("Nothing that is stored fits here")
-        page.get_by_role("button", name="Change").click()
+        page.get_by_role("button", name="Change", exact=True).click()
         page.get_by_label("Folder").fill("not/whole")
         page.get_by_role("button", name="Look from there").click()
         expect(page.locator("#where .problem")).to_contain_text("absolute")
@@ -163,7 +163,7 @@ class Reading(Web):
         expect(page.get_by_role("group", name="Fits here").get_by_role("option")).to_have_text([re.compile("api/deploy")])
         page.reload()
         expect(page.locator("#here")).to_contain_text("release/2")
-        page.get_by_role("button", name="Change").click()
+        page.get_by_role("button", name="Change", exact=True).click()
         page.get_by_role("button", name="/work/web on x").click()
         expect(page.get_by_role("group", name="Fits here").get_by_role("option")).to_have_text([re.compile("web/dev")])
 

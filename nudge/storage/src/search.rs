@@ -47,11 +47,13 @@ use rusqlite::Connection;
 
 pub use grams::{head, trigrams};
 pub use known::TextIndexCache;
+use words::MAX_WORDS;
 pub use words::QuestionWords;
 
-/// Largest number of words of a question that are searched. If there are more, the rarest words that some text holds
-/// are searched: a long question has many words that no text holds, and they would leave no room for the others.
-const MAX_WORDS: usize = 16;
+/// Largest number of words of a prompt that are searched. If there are more, the rarest words that some text holds are
+/// searched: a long prompt has many words that no text holds, and they would leave no room for the others. Of a query,
+/// all of its words are searched.
+const MAX_PROMPT_WORDS: usize = 16;
 /// A word is common when more than one of this many texts holds it. The search leaves common words out, because they
 /// say little and take the most time.
 pub const COMMON_SHARE: usize = 3;
@@ -238,7 +240,8 @@ fn find_terms(
     let order = |texts: usize| if texts > many { 2 } else { u8::from(texts == 0) };
     by_rarity.sort_by_key(|index| (order(terms[*index].asked.texts), terms[*index].asked.texts, *index));
     let rare = by_rarity.iter().filter(|index| terms[**index].asked.texts <= many).count();
-    by_rarity.truncate(rare.clamp(MIN_WORDS, MAX_WORDS));
+    let most = if words.is_query() { MAX_WORDS } else { MAX_PROMPT_WORDS };
+    by_rarity.truncate(rare.clamp(MIN_WORDS, most));
     let mut indices = 0..;
     terms.retain(|_| indices.next().is_some_and(|index| by_rarity.contains(&index)));
     Ok(terms)

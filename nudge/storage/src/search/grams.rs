@@ -9,6 +9,8 @@ use super::{QuestionWords, TextIndexCache, count_texts, quote_word};
 const HEAD_CHARS: usize = 500;
 /// Largest number of trigrams that are searched.
 const MAX_GRAMS: usize = 60;
+/// Largest number of words of a question whose trigrams are searched. A longer question shares some with every text.
+const MAX_PIECES: usize = 24;
 
 /// Returns the text that a source stores in its table of trigrams: the title and the first 500 characters of the body.
 ///
@@ -25,7 +27,8 @@ pub fn head(title: &str, body: &str) -> String {
 
 /// Returns the row numbers of the texts that share trigrams with the words, each with its FTS5 weight. The table must
 /// have `tokenize='trigram'`. With 64 texts or more, the search leaves out common trigrams. It takes several times as
-/// long as [`search`](super::search), because most texts share a trigram with most others.
+/// long as [`search`](super::search), because most texts share a trigram with most others. The result is empty for a
+/// question of more than 24 words.
 ///
 /// # Errors
 /// SQLite's errors.
@@ -52,6 +55,9 @@ pub fn trigrams(
     words: &QuestionWords,
     known: &TextIndexCache,
 ) -> rusqlite::Result<Vec<(i64, f64)>> {
+    if words.pieces().count() > MAX_PIECES {
+        return Ok(Vec::new());
+    }
     let mut grams: Vec<String> = Vec::new();
     for word in words.pieces() {
         let letters: Vec<char> = word.to_lowercase().chars().collect();

@@ -6,7 +6,7 @@ use nudge_core::words::{WordWeight, is_cjk, split_words};
 
 /// Largest number of words of a question that are used. From a longer question the first and the last words are kept,
 /// because they show what the user wants.
-const MAX_WEIGHED: usize = 32;
+pub(super) const MAX_WORDS: usize = 32;
 /// Length limit of a word, in bytes. A longer word is a hash or no word at all.
 const MAX_WORD_BYTES: usize = 100;
 
@@ -75,8 +75,8 @@ impl QuestionWords {
             }
         }
         for words in [&mut found.words, &mut found.pieces] {
-            if words.len() > MAX_WEIGHED {
-                words.drain(MAX_WEIGHED / 2..words.len() - MAX_WEIGHED / 2);
+            if words.len() > MAX_WORDS {
+                words.drain(MAX_WORDS / 2..words.len() - MAX_WORDS / 2);
             }
         }
         found
