@@ -194,10 +194,16 @@ fn unknown_words_of_a_long_question_push_out_no_other() {
         (found.words.len(), found.held_words(2).coverage)
     };
     let (words, of_query) = share(QuestionWords::of_query(&text));
-    assert_eq!(words, 16);
+    assert_eq!(words, 26, "all words of a query are searched");
     assert!((of_query - 1.0).abs() < 1e-9, "{of_query}");
-    let (_, of_prompt) = share(QuestionWords::from_text(&text));
+    let (words, of_prompt) = share(QuestionWords::from_text(&text));
+    assert_eq!(words, 16);
     assert!(of_prompt < 0.2, "{of_prompt}");
+    // A long question shares trigrams with every text, so only a shorter one has them searched.
+    let count = |text: &str| {
+        trigrams(&c, "note_grams", &QuestionWords::of_query(text), &TextIndexCache::default()).unwrap().len()
+    };
+    assert_eq!((count(&text), count("a borrow in the scheduler") > 0), (0, true));
 }
 
 /// The cache stores which words are common, and counts again after a tenth more texts. Near terms are always current.
