@@ -382,12 +382,18 @@ fn open_with_log(
             let log = beside("-wal");
             let log = Some(log).filter(|log| has_log && log.symlink_metadata().is_ok_and(|meta| meta.len() > 0));
             let opened = match log {
-                Some(log) => copy_with_log(&path, &log, limits).map(|(c, copy)| (c, Some(copy)))?,
-                None => (open_bytes(&path, links, limits)?, None),
+                Some(log) => copy_with_log(&path, &log, limits).map(|(c, copy)| (c, Some(copy))),
+                None => open_bytes(&path, links, limits).map(|c| (c, None)),
             };
             let after = path.metadata().map_err(UnfitDatabase::File)?;
-            if (before.bytes, before.modified) == (after.len(), after.modified().ok()) {
-                return Ok(opened);
+            match opened {
+                // The last process that used the database has just put the log into the file, and removed the log.
+                Err(UnfitDatabase::File(error)) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+                Ok(opened) if (before.bytes, before.modified) == (after.len(), after.modified().ok()) => {
+                    return Ok(opened);
+                }
+                Ok(_) => {}
             }
         }
         if Instant::now() >= limits.until {
