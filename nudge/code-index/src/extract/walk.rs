@@ -176,9 +176,9 @@ impl<'a> TreeWalk<'a> {
             return;
         }
         let text = self.node_text(node);
-        let doc = self.names.get(function.doc).lines().next().unwrap_or_default();
         // A Python string may be the documentation, which is noted already.
-        if doc.is_empty() || !text.contains(doc) {
+        let begins_doc = self.names.get(function.doc).lines().next().is_some_and(|line| text.contains(line));
+        if !begins_doc {
             super::text::add_prose(text, self.prose.entry(within).or_default());
         }
     }

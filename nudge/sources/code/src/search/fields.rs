@@ -58,7 +58,8 @@ pub fn for_each_field<'a>(view: &NodeView<'a>, mut take: impl FnMut(NodeField, &
     take(NodeField::Name, view.name());
     take(NodeField::Owner, view.qual().rsplit_once('.').map_or("", |(owner, _)| owner));
     take(NodeField::Signature, view.signature());
-    let doc = view.doc().unwrap_or_default();
-    take(NodeField::Doc, &doc[..doc.floor_char_boundary(DOC_BYTES)]);
+    if let Some(doc) = view.doc() {
+        take(NodeField::Doc, &doc[..doc.floor_char_boundary(DOC_BYTES)]);
+    }
     take(NodeField::Prose, view.prose());
 }
