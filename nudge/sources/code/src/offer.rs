@@ -28,7 +28,7 @@ const GO_BY: &str = "it was edited, and others go by what it was";
 const MAX_PERCENT: usize = 60;
 /// A search hit with a lower score is told as weak. `MAX_WEAK` limits such hits, because each costs a line.
 const WEAK: f64 = 0.15;
-const MAX_WEAK: usize = 2;
+const MAX_WEAK: usize = 3;
 /// The words of a command line that show that it runs tests.
 const RUNNERS: [&str; 10] = ["pytest", "test", "jest", "vitest", "unittest", "nextest", "mocha", "tox", "nox", "check"];
 /// The names of tools that only read files.
