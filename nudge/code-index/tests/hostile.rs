@@ -195,3 +195,15 @@ proptest! {
         let _ = read(path, &bytes);
     }
 }
+
+/// Many comments before a body are no part of the signature, and strings within strings add no more words than others.
+#[test]
+fn many_comments_and_nested_strings_are_read() {
+    let comments = format!("def f(a):\n{}    return a\n", "    #\n".repeat(1_000));
+    let facts = extract("a.py", comments.as_bytes()).expect("a file");
+    assert_eq!(facts.node_by_number(0).expect("f").signature(), "def f(a)");
+    let (open, close) = ("`deep down ${".repeat(100), "}`".repeat(100));
+    let nested = format!("function f() {{\n  return {open}[{}]{close};\n}}\n", "x,\n".repeat(5_000));
+    let facts = extract("a.ts", nested.as_bytes()).expect("a file");
+    assert_eq!(facts.node_by_number(0).expect("f").prose(), "deep down");
+}

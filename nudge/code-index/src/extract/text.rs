@@ -8,6 +8,8 @@ const DOC_MAX: usize = 2_000;
 const DOC_READ_MAX: usize = 64 * 1024;
 /// Largest number of bytes of the words from comments and messages in one body.
 const PROSE_MAX: usize = 400;
+/// Largest number of bytes of one comment or message that are read.
+pub(crate) const PROSE_READ_MAX: usize = 4 * 1024;
 /// The lengths of the words that are taken from comments and messages.
 const PROSE_WORD: std::ops::RangeInclusive<usize> = 3..=24;
 

@@ -176,6 +176,8 @@ impl<'a> TreeWalk<'a> {
             return;
         }
         let text = self.node_text(node);
+        // Strings may stand in strings, so of each only the beginning is read.
+        let text = &text[..text.floor_char_boundary(super::text::PROSE_READ_MAX)];
         // A Python string may be the documentation, which is noted already.
         let begins_doc = self.names.get(function.doc).lines().next().is_some_and(|line| text.contains(line));
         if !begins_doc {
@@ -316,7 +318,7 @@ impl<'a> TreeWalk<'a> {
         let qual = self.qualify_name(owner, draft.name);
         let whole = draft.whole;
         let from = self.marked_from.take().unwrap_or_else(|| start_byte(whole)).min(start_byte(whole));
-        let sig_end = draft.body.map_or(whole.end_byte(), |body| self.signature_end(body));
+        let sig_end = draft.body.map_or(whole.end_byte(), |body| self.signature_end(whole, body));
         let signature = super::text::clean_signature(self.text_between(whole.start_byte(), sig_end));
         let bytes = self.node_text(whole).as_bytes();
         self.doc = draft.doc.unwrap_or_default();
@@ -362,10 +364,15 @@ impl<'a> TreeWalk<'a> {
 
     /// Returns the end of the declaration before a body. In Python, the comments at the beginning of a body stand before
     /// it in the syntax tree.
-    fn signature_end(&self, body: Syntax<'_>) -> usize {
-        let comments = std::iter::successors(body.prev_sibling(), Syntax::prev_sibling);
-        let comments = comments.take_while(|node| self.grammar.row_of(*node).comment);
-        comments.last().map_or(body.start_byte(), |first| first.start_byte())
+    fn signature_end(&self, whole: Syntax<'_>, body: Syntax<'_>) -> usize {
+        // Goes forward, because each step back would begin at the first child again.
+        let mut cursor = whole.walk();
+        let before = whole.children(&mut cursor).take_while(|child| child.start_byte() < body.start_byte());
+        let first_comment = before.fold(None, |first: Option<usize>, child| {
+            let is_comment = self.grammar.row_of(child).comment;
+            is_comment.then(|| first.unwrap_or_else(|| child.start_byte()))
+        });
+        first_comment.unwrap_or_else(|| body.start_byte())
     }
 
     /// Returns the name with the names of its owners before it. The second node with the same name gets the suffix
