@@ -95,7 +95,7 @@ fn recall_nodes(live: &LiveRoot, state: &RootState, text: &str) -> Vec<NodeCandi
             found.push(NodeCandidate {
                 id,
                 score: hit.score,
-                parts: ScoreParts::from([("name", hit.score)]),
+                parts: ScoreParts::from([("words", hit.score)]),
                 reason: if hit.score < WEAK { format!("weak: {}", hit.reason) } else { hit.reason },
             });
         }
